@@ -1,0 +1,1 @@
+//! Benchmarks only: see `benches/`, and `bench/peers` for the comparison with other libraries.

@@ -1,0 +1,93 @@
+use crate::schema::SchemaError;
+
+/// Why a read or a write of [`State`](crate::State) was refused.
+///
+/// Whatever the variant, the state is as it was before the call.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StateError {
+    /// The value has no JSON form, so nothing could keep it.
+    #[error("cannot store state key `{key}`: {source}")]
+    NotJson {
+        /// The key that was to be written.
+        key: String,
+        /// Which part of the value it was, and why.
+        source: NotJson,
+    },
+
+    /// The key holds a value that is not of the type that was asked for.
+    #[error("state key `{key}` holds {found}, which does not read as `{expected}`: {source}")]
+    WrongType {
+        /// The key that was read.
+        key: String,
+        /// The Rust type that was asked for.
+        expected: &'static str,
+        /// The JSON type that is stored.
+        found: &'static str,
+        /// What the type itself says about the value.
+        source: serde_json::Error,
+    },
+
+    /// The key is being modified further up this very call stack: waiting for it could never end.
+    #[error(
+        "state key `{key}` is being modified by the closure that makes this call; \
+         return the new value from the closure instead of writing the key inside it"
+    )]
+    Reentrant {
+        /// The key whose `modify` closure made the call.
+        key: String,
+    },
+
+    /// Another thread's `modify` closure holds the key and cannot finish, or does not.
+    #[error(
+        "state key `{key}` stays held by a `modify` closure on another thread ({reason}); \
+         keep those closures short and let none wait for another"
+    )]
+    Busy {
+        /// The key that could not be written.
+        key: String,
+        /// Whether the two threads wait for each other, or the wait took too long.
+        reason: &'static str,
+    },
+
+    /// The state's schema does not allow this write.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+}
+
+/// The part of a value that has no JSON form.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}{}", self.place())]
+pub struct NotJson {
+    /// Where in the value, as `.field[0]`; empty for the value itself.
+    path: String,
+    /// What is wrong there and what to do.
+    reason: String,
+}
+
+impl NotJson {
+    pub(crate) fn new(reason: impl Into<String>) -> Self {
+        Self { path: String::new(), reason: reason.into() }
+    }
+
+    /// Prepends the place in the enclosing value, on the way out of it.
+    pub(crate) fn inside(mut self, place: &str) -> Self {
+        self.path.insert_str(0, place);
+        self
+    }
+
+    /// Where in the value the trouble is, as `.field[0]`; empty for the value itself.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    fn place(&self) -> String {
+        if self.path.is_empty() { String::new() } else { format!(" (at {})", self.path) }
+    }
+}
+
+impl serde::ser::Error for NotJson {
+    fn custom<T: std::fmt::Display>(message: T) -> Self {
+        Self::new(message.to_string())
+    }
+}

@@ -1,0 +1,58 @@
+//! The scratchpad of an AI agent.
+//!
+//! [`State`] holds JSON values under text keys. It is a cheap handle, safe to share between tasks
+//! and threads: no update is lost, no reader sees half of a change, and no sequence of calls
+//! hangs. A key's prefix is its [`Scope`]; [`StateKey`] gives a key a type, [`StateSchema`] all
+//! of them; a delta view collects changes and commits them whole; a [`Template`] puts state into
+//! text.
+//!
+//! This crate does no I/O and knows no async runtime.
+//!
+//! ```
+//! use sessile_state::{State, Template};
+//!
+//! let state = State::new();
+//! state.user().set("name", "Ada");
+//!
+//! let tracked = state.with_delta_tracking();
+//! tracked.modify("visits", 0u32, |n| n + 1);
+//! tracked.commit();
+//!
+//! let greeting = Template::parse("Welcome back, {user:name} (visit {visits})!");
+//! assert_eq!(greeting.render(&state)?, "Welcome back, Ada (visit 1)!");
+//! # Ok::<(), sessile_state::TemplateError>(())
+//! ```
+
+mod base;
+mod compare;
+mod delta;
+mod error;
+mod gate;
+mod key;
+mod nearest;
+mod node;
+mod overlay;
+mod prefix;
+mod schema;
+mod scope;
+mod scoped;
+mod snapshot;
+mod state;
+mod sync;
+mod template;
+mod to_json;
+mod value;
+mod view;
+mod write;
+
+pub use compare::Difference;
+pub use delta::{Change, Delta, ScopedDelta, extract_state_delta, merge_scopes};
+pub use error::{NotJson, StateError};
+pub use key::StateKey;
+pub use schema::{SchemaError, StateSchema};
+pub use scope::{Scope, UnknownScope};
+pub use scoped::{ReadOnlyScoped, Scoped};
+pub use snapshot::Snapshot;
+pub use state::State;
+pub use template::{Checked, Ignored, Placeholder, PlaceholderKind, Position, Template, TemplateError};
+pub use value::SharedValue;

@@ -1,0 +1,136 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::BuildHasher;
+use std::ops::Bound::{Included, Unbounded};
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use serde_json::{Map, Value};
+
+use crate::base::{SHARDS, Table, place};
+use crate::delta::{Change, Delta};
+use crate::gate::Key;
+use crate::prefix::{derived_name, joined};
+use crate::value::SharedValue;
+
+/// A whole state as it was at one moment.
+///
+/// Taking one copies no key and no value, and what happens to the state afterwards does not
+/// show in it.
+///
+/// ```
+/// use sessile_state::State;
+///
+/// let state = State::new();
+/// state.set("step", "cart");
+/// let before = state.snapshot();
+/// state.set("step", "payment");
+///
+/// assert_eq!(before.get_raw("step").unwrap(), serde_json::json!("cart"));
+/// ```
+#[derive(Clone)]
+pub struct Snapshot {
+    tables: [Arc<Table>; SHARDS],
+    hasher: RandomState,
+    index: Index,
+}
+
+impl Snapshot {
+    pub(crate) fn new(tables: [Arc<Table>; SHARDS], hasher: RandomState, index: Index) -> Self {
+        Self { tables, hasher, index }
+    }
+
+    /// Lays the pending changes of a delta view over it.
+    pub(crate) fn overlaid(mut self, changes: Delta) -> Self {
+        self.index.layers.push(changes);
+        self
+    }
+
+    /// The value of a key; like [`State::get_raw`](crate::State::get_raw), it falls back to a
+    /// computed variable.
+    pub fn get_raw(&self, key: &str) -> Option<SharedValue> {
+        self.find(key).or_else(|| joined(derived_name(key)?, |derived| self.find(derived))).cloned()
+    }
+
+    /// Whether [`get_raw`](Self::get_raw) finds something.
+    pub fn contains(&self, key: &str) -> bool {
+        self.get_raw(key).is_some()
+    }
+
+    /// The keys, in key order.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.index.keys("").into_iter().map(|key| &**key)
+    }
+
+    /// Keys and values, in key order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &SharedValue)> {
+        self.keys().filter_map(|key| Some((key, self.find(key)?)))
+    }
+
+    /// Keys and values copied into a JSON object, in key order.
+    pub fn to_map(&self) -> Map<String, Value> {
+        self.iter().map(|(key, value)| (key.to_owned(), Value::clone(value))).collect()
+    }
+
+    pub(crate) fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// The value of exactly this key.
+    pub(crate) fn find(&self, key: &str) -> Option<&SharedValue> {
+        match self.index.layers.iter().rev().find_map(|layer| layer.get(key)) {
+            Some(Change::Set(value)) => Some(value),
+            Some(Change::Remove) => None,
+            None => {
+                let hash = self.hasher.hash_one(key);
+                self.tables[place(hash)].get(hash, key)
+            }
+        }
+    }
+}
+
+/// Names the keys only: what a state holds may be secret.
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.keys()).finish()
+    }
+}
+
+/// The keys of a state at one moment, in order.
+#[derive(Clone)]
+pub(crate) struct Index {
+    keys: Arc<BTreeSet<Key>>,
+    /// Pending changes of delta views, the innermost view last.
+    layers: Vec<Delta>,
+}
+
+impl Index {
+    pub(crate) fn of(keys: Arc<BTreeSet<Key>>) -> Self {
+        Self { keys, layers: Vec::new() }
+    }
+
+    pub(crate) fn overlaid(mut self, changes: Delta) -> Self {
+        self.layers.push(changes);
+        self
+    }
+
+    /// The keys that start with `prefix`; costs what it returns.
+    pub(crate) fn keys(&self, prefix: &str) -> Vec<&Key> {
+        let keys = self
+            .keys
+            .range::<str, _>((Included(prefix), Unbounded))
+            .take_while(|key| key.starts_with(prefix));
+        if self.layers.is_empty() {
+            return keys.collect();
+        }
+        let mut merged: BTreeMap<&str, &Key> = keys.map(|key| (&**key, key)).collect();
+        for layer in &self.layers {
+            for (key, change) in layer.starting_at(prefix).take_while(|(key, _)| key.starts_with(prefix)) {
+                match change {
+                    Change::Set(_) => merged.insert(key, key),
+                    Change::Remove => merged.remove(&**key),
+                };
+            }
+        }
+        merged.into_values().collect()
+    }
+}

@@ -1,0 +1,100 @@
+//! Delta views: changes that are made aside, then committed whole or rolled back.
+
+use std::sync::Arc;
+
+use crate::delta::Delta;
+use crate::error::StateError;
+use crate::node::Node;
+use crate::overlay::Overlay;
+use crate::state::State;
+use crate::write::or_panic;
+
+/// Delta views.
+impl State {
+    /// A view of this state whose writes are pending until they are committed.
+    ///
+    /// The view reads what is below it, as it is now, overlaid by its own pending changes.
+    /// Views may stand on views: each commits into the one below.
+    ///
+    /// ```
+    /// use sessile_state::State;
+    ///
+    /// let state = State::new();
+    /// state.set("committed_key", "original");
+    ///
+    /// let tracked = state.with_delta_tracking();
+    /// tracked.set("new_key", "pending");
+    /// assert!(tracked.contains("new_key") && !state.contains("new_key"));
+    ///
+    /// tracked.commit();
+    /// assert!(state.contains("new_key"));
+    /// ```
+    pub fn with_delta_tracking(&self) -> Self {
+        Self { node: Arc::new(Node::Overlay(Overlay::new(self.node.clone()))), schema: self.schema.clone() }
+    }
+
+    /// Whether this is a view with pending changes of its own.
+    pub fn is_tracking_delta(&self) -> bool {
+        matches!(*self.node, Node::Overlay(_))
+    }
+
+    /// Whether changes are pending.
+    pub fn has_delta(&self) -> bool {
+        !self.delta().is_empty()
+    }
+
+    /// The pending changes: keys set and keys removed. Empty for a state that is not a view.
+    pub fn delta(&self) -> Delta {
+        match &*self.node {
+            Node::Base(_) => Delta::new(),
+            Node::Overlay(overlay) => overlay.delta(),
+        }
+    }
+
+    /// Makes all pending changes in the state below; others see all of it or nothing. Without
+    /// pending changes, nothing happens.
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_commit`](Self::try_commit) returns an error, with its text.
+    #[track_caller]
+    pub fn commit(&self) {
+        or_panic(self.try_commit());
+    }
+
+    /// Makes all pending changes in the state below, or none.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError::Reentrant`] or [`StateError::Busy`] if a `modify` closure holds one of the
+    /// keys and cannot finish first; the changes are still pending then.
+    pub fn try_commit(&self) -> Result<(), StateError> {
+        match &*self.node {
+            Node::Base(_) => Ok(()),
+            Node::Overlay(overlay) => Ok(overlay.commit()?),
+        }
+    }
+
+    /// Forgets all pending changes.
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_rollback`](Self::try_rollback) returns an error, with its text.
+    #[track_caller]
+    pub fn rollback(&self) {
+        or_panic(self.try_rollback());
+    }
+
+    /// Forgets all pending changes.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError::Reentrant`] or [`StateError::Busy`] if a `modify` closure of this view is in
+    /// progress and cannot finish first.
+    pub fn try_rollback(&self) -> Result<(), StateError> {
+        match &*self.node {
+            Node::Base(_) => Ok(()),
+            Node::Overlay(overlay) => Ok(overlay.rollback()?),
+        }
+    }
+}

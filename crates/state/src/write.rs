@@ -1,0 +1,341 @@
+//! The writes of [`State`].
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::delta::{Change, Delta};
+use crate::error::StateError;
+use crate::gate::Key;
+use crate::node::Plan;
+use crate::state::{State, read};
+use crate::to_json::to_json;
+use crate::value::SharedValue;
+
+/// Writes.
+impl State {
+    /// Sets a key to any serializable value.
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_set`](Self::try_set) returns an error, with its text.
+    #[track_caller]
+    pub fn set(&self, key: impl AsRef<str>, value: impl Serialize) {
+        or_panic(self.try_set(key, value));
+    }
+
+    /// Sets a key to any serializable value.
+    ///
+    /// # Errors
+    ///
+    /// - [`StateError::NotJson`] if the value has no JSON form: NaN, infinity, a map whose keys
+    ///   are not texts, more than 200 levels of nesting;
+    /// - [`StateError::Schema`] if the state's schema does not allow it;
+    /// - [`StateError::Reentrant`] or [`StateError::Busy`] if a `modify` closure holds the key and
+    ///   cannot finish first.
+    pub fn try_set(&self, key: impl AsRef<str>, value: impl Serialize) -> Result<(), StateError> {
+        let key = key.as_ref();
+        self.put(key, json_of(key, &value)?)
+    }
+
+    /// Sets a key to a JSON value without copying it.
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_set_raw`](Self::try_set_raw) returns an error, with its text.
+    #[track_caller]
+    pub fn set_raw(&self, key: impl AsRef<str>, value: impl Into<SharedValue>) {
+        or_panic(self.try_set_raw(key, value));
+    }
+
+    /// Sets a key to a JSON value without copying it.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_set`](Self::try_set), but the value always has a JSON form.
+    pub fn try_set_raw(&self, key: impl AsRef<str>, value: impl Into<SharedValue>) -> Result<(), StateError> {
+        self.put(key.as_ref(), value.into())
+    }
+
+    /// The value of a key, which is set to `default` first if it is absent.
+    ///
+    /// ```
+    /// let state = sessile_state::State::new();
+    /// assert_eq!(state.set_default("age", 0), 0);
+    /// state.set("age", 30);
+    /// assert_eq!(state.set_default("age", 0), 30);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_set_default`](Self::try_set_default) returns an error, with its text.
+    #[track_caller]
+    pub fn set_default<T: Serialize + DeserializeOwned>(&self, key: &str, default: T) -> T {
+        or_panic(self.try_set_default(key, default))
+    }
+
+    /// The value of a key, which is set to `default` first if it is absent.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_set`](Self::try_set), and [`StateError::WrongType`] if there is a value and it
+    /// does not read as a `T`.
+    pub fn try_set_default<T: Serialize + DeserializeOwned>(
+        &self,
+        key: &str,
+        default: T,
+    ) -> Result<T, StateError> {
+        let mut claimed = self.node.claim(key)?;
+        if let Some(value) = claimed.value.take() {
+            drop(claimed);
+            return read(key, &value);
+        }
+        let value = json_of(key, &default)?;
+        self.check(key, &value)?;
+        claimed.finish(value);
+        Ok(default)
+    }
+
+    /// Sets many keys; others see all of it or nothing.
+    ///
+    /// ```
+    /// use serde_json::json;
+    ///
+    /// let state = sessile_state::State::new();
+    /// state.update([
+    ///     ("step", json!("payment")),
+    ///     ("user:last_action", json!("checkout")),
+    ///     ("temp:validation_results", json!({ "valid": true })),
+    /// ]);
+    /// assert_eq!(state.len(), 3);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_update`](Self::try_update) returns an error, with its text.
+    #[track_caller]
+    pub fn update<K: AsRef<str>, V: Serialize>(&self, entries: impl IntoIterator<Item = (K, V)>) {
+        or_panic(self.try_update(entries));
+    }
+
+    /// Sets many keys, or none; others see all of it or nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_set`](Self::try_set), for the first entry that cannot be set.
+    pub fn try_update<K: AsRef<str>, V: Serialize>(
+        &self,
+        entries: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<(), StateError> {
+        let mut delta = Delta::new();
+        for (key, value) in entries {
+            delta.set(&key, json_of(key.as_ref(), &value)?);
+        }
+        self.try_apply(&delta)
+    }
+
+    /// Replaces a value by what `change` makes of it, or of `default` if the key is absent;
+    /// returns the new value.
+    ///
+    /// No other write of this key comes in between, from whatever thread. `change` may read the
+    /// whole state and write other keys; writing this key inside it is an error.
+    ///
+    /// ```
+    /// let state = sessile_state::State::new();
+    /// assert_eq!(state.modify("turn_count", 0u32, |n| n + 1), 1);
+    /// assert_eq!(state.modify("muted", false, |b| !b), true);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_modify`](Self::try_modify) returns an error, with its text.
+    #[track_caller]
+    pub fn modify<T: Serialize + DeserializeOwned>(
+        &self,
+        key: &str,
+        default: T,
+        change: impl FnOnce(T) -> T,
+    ) -> T {
+        or_panic(self.try_modify(key, default, change))
+    }
+
+    /// Replaces a value by what `change` makes of it, or of `default` if the key is absent;
+    /// returns the new value.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_set`](Self::try_set), and [`StateError::WrongType`] if there is a value and it
+    /// does not read as a `T`. Then, or if `change` panics, the key keeps its value.
+    pub fn try_modify<T: Serialize + DeserializeOwned>(
+        &self,
+        key: &str,
+        default: T,
+        change: impl FnOnce(T) -> T,
+    ) -> Result<T, StateError> {
+        let mut claimed = self.node.claim(key)?;
+        let old = match claimed.value.take() {
+            Some(value) => read(key, &value)?,
+            None => default,
+        };
+        let new = change(old);
+        let value = json_of(key, &new)?;
+        self.check(key, &value)?;
+        claimed.finish(value);
+        Ok(new)
+    }
+
+    /// Removes a key and returns what it held.
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_remove`](Self::try_remove) returns an error, with its text.
+    #[track_caller]
+    pub fn remove(&self, key: &str) -> Option<Value> {
+        or_panic(self.try_remove(key))
+    }
+
+    /// Removes a key and returns what it held.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError::Reentrant`] or [`StateError::Busy`] if a `modify` closure holds the key and
+    /// cannot finish first.
+    pub fn try_remove(&self, key: &str) -> Result<Option<Value>, StateError> {
+        Ok(self.node.take(key)?.map(SharedValue::into_value))
+    }
+
+    /// Moves a value to another key, over what that key held. Tells whether there was a value.
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_rename`](Self::try_rename) returns an error, with its text.
+    #[track_caller]
+    pub fn rename(&self, from: &str, to: &str) -> bool {
+        or_panic(self.try_rename(from, to))
+    }
+
+    /// Moves a value to another key, over what that key held. Tells whether there was a value.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_set`](Self::try_set) on `to`.
+    pub fn try_rename(&self, from: &str, to: &str) -> Result<bool, StateError> {
+        let (from, to) = (Key::from(from), Key::from(to));
+        while let Some(value) = self.node.get(&from) {
+            self.check(&to, &value)?;
+            if from == to {
+                return Ok(true);
+            }
+            let mut moved = false;
+            self.node.write(&mut |now| {
+                moved = now().find(&from) == Some(&value);
+                let changes = [(to.clone(), Change::Set(value.clone())), (from.clone(), Change::Remove)];
+                if moved { changes.into() } else { Vec::new() }
+            })?;
+            if moved {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Copies every key of another state into this one, over what is here; others see all of it
+    /// or nothing. The other state may be this one, or a view of it.
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_merge`](Self::try_merge) returns an error, with its text.
+    #[track_caller]
+    pub fn merge(&self, other: &State) {
+        or_panic(self.try_merge(other));
+    }
+
+    /// Copies every key of another state into this one, or none.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_set`](Self::try_set), for the first key that cannot be set.
+    pub fn try_merge(&self, other: &State) -> Result<(), StateError> {
+        self.try_apply(&other.snapshot().iter().map(|(key, value)| (key, value.clone())).collect())
+    }
+
+    /// Makes all changes of a delta, sets and removals; others see all of it or nothing.
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_apply`](Self::try_apply) returns an error, with its text.
+    #[track_caller]
+    pub fn apply(&self, delta: &Delta) {
+        or_panic(self.try_apply(delta));
+    }
+
+    /// Makes all changes of a delta, or none.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_set`](Self::try_set), for the first change that cannot be made.
+    pub fn try_apply(&self, delta: &Delta) -> Result<(), StateError> {
+        for (key, value) in delta.values() {
+            self.check(key, value)?;
+        }
+        self.write(&mut |_| delta.entries().map(|(key, change)| (key.clone(), change.clone())).collect())
+    }
+
+    /// Removes every key that starts with `prefix`, at one moment; returns how many there were.
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_clear_prefix`](Self::try_clear_prefix) returns an error, with its text.
+    #[track_caller]
+    pub fn clear_prefix(&self, prefix: &str) -> usize {
+        or_panic(self.try_clear_prefix(prefix))
+    }
+
+    /// Removes every key that starts with `prefix`, at one moment; returns how many there were.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_remove`](Self::try_remove), for the first key that cannot be removed.
+    pub fn try_clear_prefix(&self, prefix: &str) -> Result<usize, StateError> {
+        let mut removed = 0;
+        self.write(&mut |now| {
+            let now = now();
+            let keys = now.index().keys(prefix);
+            removed = keys.len();
+            keys.into_iter().map(|key| (key.clone(), Change::Remove)).collect()
+        })?;
+        Ok(removed)
+    }
+
+    fn put(&self, key: &str, value: SharedValue) -> Result<(), StateError> {
+        self.check(key, &value)?;
+        Ok(self.node.put(key, value)?)
+    }
+
+    fn write(&self, plan: &mut Plan<'_>) -> Result<(), StateError> {
+        Ok(self.node.write(plan)?)
+    }
+
+    fn check(&self, key: &str, value: &Value) -> Result<(), StateError> {
+        match &self.schema {
+            Some(schema) => Ok(schema.check(key, value)?),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The value, or a panic with the error's text at the caller's line.
+#[track_caller]
+pub(crate) fn or_panic<T>(result: Result<T, StateError>) -> T {
+    match result {
+        Ok(value) => value,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn json_of<T: Serialize + ?Sized>(key: &str, value: &T) -> Result<SharedValue, StateError> {
+    match to_json(value) {
+        Ok(value) => Ok(value.into()),
+        Err(source) => Err(StateError::NotJson { key: key.to_owned(), source }),
+    }
+}
