@@ -6,3 +6,8 @@
 pub use sessile_state as state;
 
 pub use sessile_state::{Delta, Scope, State, StateError, StateKey, StateSchema, Template, TemplateError};
+
+/// The code of README.md runs as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

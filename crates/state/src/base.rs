@@ -4,24 +4,24 @@
 //! - Tables and index are copied on write *if* a snapshot shares them: a snapshot is a handful of
 //!   counted references, and a state nobody looks at whole is changed in place.
 //! - Locks are taken in one order: shards by number, then the index. A change of several keys
-//!   holds all shards, so nobody sees half of it.
+//!   holds all their shards and the index, so nobody sees half of it.
 
 use std::collections::BTreeSet;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use hashbrown::HashTable;
 
-use crate::delta::Change;
-use crate::gate::{Blocked, Gate, GateGuard, Key};
-use crate::node::{Plan, WouldWait};
+use crate::delta::{Change, Delta};
+use crate::gate::{Gate, GateGuard, Why};
+use crate::node::{Key, Plan, WouldWait};
 use crate::snapshot::{Index, Snapshot};
 use crate::sync::{Mutex, lock};
-use crate::value::SharedValue;
+use crate::table::{Inserted, Table};
+use crate::value::Slot;
 
 /// How many shards a table has: a power of two, enough for the threads of one agent.
-pub(crate) const SHARDS: usize = 8;
+pub(crate) const SHARDS: usize = 16;
 
 pub(crate) struct Base {
     /// Boxed, so that a delta view, which has none, stays small.
@@ -32,38 +32,30 @@ pub(crate) struct Base {
 
 /// Alone on its cache lines, so that two threads in two shards do not slow each other down.
 #[repr(align(128))]
-struct Shard(Gate<Arc<Table>>);
+struct Shard(Gate<Table, Hash>);
 
-/// The entries of one shard.
-#[derive(Clone, Default)]
-pub(crate) struct Table(HashTable<Entry>);
+/// The hash of a key: it chooses the shard, finds the entry, and tells claims apart.
+type Hash = u64;
 
-#[derive(Clone)]
-struct Entry {
-    key: Key,
-    value: SharedValue,
-}
-
-type Shards<'a> = [GateGuard<'a, Arc<Table>>; SHARDS];
+type Locked<'a> = [Option<GateGuard<'a, Table, Hash>>; SHARDS];
 
 impl Base {
     pub(crate) fn new() -> Self {
-        let empty = Arc::new(Table::default());
         Self {
-            shards: Box::new(std::array::from_fn(|_| Shard(Gate::new(empty.clone())))),
+            shards: Box::new(std::array::from_fn(|_| Shard(Gate::new(Table::default())))),
             index: Mutex::new(Arc::default()),
             hasher: RandomState::default(),
         }
     }
 
-    pub(crate) fn get(&self, key: &str) -> Option<SharedValue> {
-        let hash = self.hasher.hash_one(key);
+    pub(crate) fn get(&self, key: &str) -> Option<Slot> {
+        let hash = self.hash(key);
         self.shard(hash).lock().get(hash, key).cloned()
     }
 
     /// The value of `key`, or else that of `other`, as they are at one moment.
-    pub(crate) fn get_either(&self, key: &str, other: &str) -> Option<SharedValue> {
-        let (hash, other_hash) = (self.hasher.hash_one(key), self.hasher.hash_one(other));
+    pub(crate) fn get_either(&self, key: &str, other: &str) -> Option<Slot> {
+        let (hash, other_hash) = (self.hash(key), self.hash(other));
         let (place, other_place) = (place(hash), place(other_hash));
         let first = self.shards[place.min(other_place)].0.lock();
         let second = (place != other_place).then(|| self.shards[place.max(other_place)].0.lock());
@@ -73,84 +65,93 @@ impl Base {
     }
 
     /// Writes one key.
-    pub(crate) fn put(&self, key: &str, value: SharedValue) -> Result<(), Blocked> {
-        let hash = self.hasher.hash_one(key);
-        let mut table = self.shard(hash).lock_for(key)?;
-        let old = match Arc::make_mut(&mut table).insert(hash, key, value, &self.hasher) {
-            Inserted::Over(old) => Some(old),
-            Inserted::New(key) => {
-                Arc::make_mut(&mut lock(&self.index)).insert(key);
-                None
-            }
-        };
+    pub(crate) fn put(&self, key: &str, value: Slot) -> Result<(), Why> {
+        let hash = self.hash(key);
+        let mut table = self.shard(hash).lock_for(&hash)?;
+        let old = self.insert(&mut table, hash, key, value);
         drop(table); // before `old`, which may be large
         drop(old);
         Ok(())
     }
 
     /// Removes one key and returns what it held.
-    pub(crate) fn take(&self, key: &str) -> Result<Option<SharedValue>, Blocked> {
-        let hash = self.hasher.hash_one(key);
-        let mut table = self.shard(hash).lock_for(key)?;
-        let old = Table::remove(&mut table, hash, key);
+    pub(crate) fn take(&self, key: &str) -> Result<Option<Slot>, Why> {
+        let hash = self.hash(key);
+        let mut table = self.shard(hash).lock_for(&hash)?;
+        let old = table.remove(hash, key);
         if old.is_some() {
             Arc::make_mut(&mut lock(&self.index)).remove(key);
         }
         Ok(old)
     }
 
-    /// Claims `key` for a `modify`, and returns it with its value.
-    pub(crate) fn claim(&self, key: &str) -> Result<(Key, Option<SharedValue>), Blocked> {
-        let hash = self.hasher.hash_one(key);
-        let mut table = self.shard(hash).lock_for(key)?;
-        let (key, value) = match table.entry(hash, key) {
-            Some(entry) => (entry.key.clone(), Some(entry.value.clone())),
-            None => (key.into(), None),
-        };
-        Gate::claim(&mut table, key.clone());
-        Ok((key, value))
+    /// Claims `key` for a `modify`, and returns its value.
+    pub(crate) fn claim(&self, key: &str) -> Result<Option<Slot>, Why> {
+        let hash = self.hash(key);
+        let mut table = self.shard(hash).lock_for(&hash)?;
+        table.claim(hash);
+        Ok(table.get(hash, key).cloned())
     }
 
     /// Ends a claim, writing `value` if there is one.
-    pub(crate) fn release(&self, key: &Key, value: Option<SharedValue>) {
-        let hash = self.hasher.hash_one(&**key);
+    pub(crate) fn release(&self, key: &str, value: Option<Slot>) {
+        let hash = self.hash(key);
         let shard = self.shard(hash);
         let mut table = shard.lock();
-        let mut old = None;
-        if let Some(value) = value {
-            match Arc::make_mut(&mut table).insert(hash, key, value, &self.hasher) {
-                Inserted::Over(value) => old = Some(value),
-                Inserted::New(key) => drop(Arc::make_mut(&mut lock(&self.index)).insert(key)),
-            }
-        }
-        shard.release(&mut table, key);
+        let old = value.and_then(|value| self.insert(&mut table, hash, key, value));
+        shard.release(&mut table, &hash);
         drop(table);
         drop(old);
     }
 
-    /// Makes all changes of `plan` at one moment, or none if a claim is in the way.
+    /// Makes all changes at one moment, or none if a claim is in the way.
+    pub(crate) fn try_apply(&self, delta: &Delta) -> Result<(), WouldWait> {
+        let shards = delta.entries().fold(0, |shards, (key, _)| shards | 1 << place(self.hash(key)));
+        self.try_write_locked(self.lock_shards(shards), delta)
+    }
+
+    /// Makes all changes that `plan` decides on, seeing the state at that moment.
     pub(crate) fn try_write(&self, plan: &mut Plan<'_>) -> Result<(), WouldWait> {
-        let mut shards: Shards<'_> = std::array::from_fn(|place| self.shards[place].0.lock());
-        let changes = plan(&|| self.view_of(&shards));
-        for (key, _) in &changes {
-            if shards[place(self.hasher.hash_one(&**key))].claimed(key) {
+        let mut shards = self.lock_shards(!0);
+        let delta = plan(&self.view_of(&mut shards));
+        self.try_write_locked(shards, &delta)
+    }
+
+    /// Waits until nobody holds `key`.
+    pub(crate) fn wait_for(&self, key: &str) -> Result<(), Why> {
+        let hash = self.hash(key);
+        self.shard(hash).lock_for(&hash).map(drop)
+    }
+
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.view_of(&mut self.lock_shards(!0))
+    }
+
+    pub(crate) fn index(&self) -> Index {
+        Index::of(lock(&self.index).clone())
+    }
+
+    fn try_write_locked(&self, mut shards: Locked<'_>, delta: &Delta) -> Result<(), WouldWait> {
+        for (key, _) in delta.entries() {
+            let hash = self.hash(key);
+            if shards[place(hash)].as_ref().is_some_and(|table| table.claimed(&hash)) {
                 return Err(WouldWait(key.clone()));
             }
         }
         // Kept until the locks are free: dropping a large value takes a while.
-        let mut old = Vec::with_capacity(changes.len());
+        let mut old = Vec::with_capacity(delta.len());
         let mut index = lock(&self.index);
-        for (key, change) in changes {
-            let hash = self.hasher.hash_one(&*key);
-            let table = &mut shards[place(hash)];
+        for (key, change) in delta.entries() {
+            let hash = self.hash(key);
+            let table = shards[place(hash)].as_mut().expect("the caller locks the shards of all keys");
             match change {
-                Change::Set(value) => match Arc::make_mut(table).insert(hash, &key, value, &self.hasher) {
+                Change::Set(value) => match table.insert(hash, key, value.clone().into(), &self.hasher) {
                     Inserted::Over(value) => old.push(value),
                     Inserted::New(key) => drop(Arc::make_mut(&mut index).insert(key)),
                 },
                 Change::Remove => {
-                    if let Some(value) = Table::remove(table, hash, &key) {
-                        Arc::make_mut(&mut index).remove(&key);
+                    if let Some(value) = table.remove(hash, key) {
+                        Arc::make_mut(&mut index).remove(key);
                         old.push(value);
                     }
                 }
@@ -160,66 +161,38 @@ impl Base {
         Ok(())
     }
 
-    /// Waits until nobody holds `key`.
-    pub(crate) fn wait_for(&self, key: &str) -> Result<(), Blocked> {
-        self.shard(self.hasher.hash_one(key)).lock_for(key).map(drop)
+    fn insert(&self, table: &mut Table, hash: Hash, key: &str, value: Slot) -> Option<Slot> {
+        match table.insert(hash, key, value, &self.hasher) {
+            Inserted::Over(old) => Some(old),
+            Inserted::New(key) => {
+                Arc::make_mut(&mut lock(&self.index)).insert(key);
+                None
+            }
+        }
     }
 
-    pub(crate) fn snapshot(&self) -> Snapshot {
-        let shards: Shards<'_> = std::array::from_fn(|place| self.shards[place].0.lock());
-        self.view_of(&shards)
+    /// Locks the shards whose bits are set, in order.
+    fn lock_shards(&self, which: u32) -> Locked<'_> {
+        std::array::from_fn(|place| (which >> place & 1 == 1).then(|| self.shards[place].0.lock()))
     }
 
-    pub(crate) fn index(&self) -> Index {
-        Index::of(lock(&self.index).clone())
-    }
-
-    fn view_of(&self, shards: &Shards<'_>) -> Snapshot {
-        let tables = std::array::from_fn(|place| Arc::clone(&shards[place]));
+    /// All shards must be locked.
+    fn view_of(&self, shards: &mut Locked<'_>) -> Snapshot {
+        let tables =
+            shards.each_mut().map(|table| table.as_mut().map(|table| table.share()).unwrap_or_default());
         Snapshot::new(tables, self.hasher.clone(), self.index())
     }
 
-    fn shard(&self, hash: u64) -> &Gate<Arc<Table>> {
+    fn hash(&self, key: &str) -> Hash {
+        self.hasher.hash_one(key)
+    }
+
+    fn shard(&self, hash: Hash) -> &Gate<Table, Hash> {
         &self.shards[place(hash)].0
     }
 }
 
-/// What an insertion found.
-enum Inserted {
-    /// The value that was there.
-    Over(SharedValue),
-    /// Nothing: the key is new, and the index must hear of it.
-    New(Key),
-}
-
-impl Table {
-    fn insert(&mut self, hash: u64, key: &str, value: SharedValue, hasher: &RandomState) -> Inserted {
-        if let Some(entry) = self.0.find_mut(hash, |entry| &*entry.key == key) {
-            return Inserted::Over(std::mem::replace(&mut entry.value, value));
-        }
-        let key = Key::from(key);
-        let entry = Entry { key: key.clone(), value };
-        self.0.insert_unique(hash, entry, |entry| hasher.hash_one(&*entry.key));
-        Inserted::New(key)
-    }
-
-    /// Removes a key; copies no shared table if the key is absent.
-    fn remove(table: &mut Arc<Self>, hash: u64, key: &str) -> Option<SharedValue> {
-        table.entry(hash, key)?;
-        let found = Arc::make_mut(table).0.find_entry(hash, |entry| &*entry.key == key);
-        found.ok().map(|entry| entry.remove().0.value)
-    }
-
-    pub(crate) fn get(&self, hash: u64, key: &str) -> Option<&SharedValue> {
-        self.entry(hash, key).map(|entry| &entry.value)
-    }
-
-    fn entry(&self, hash: u64, key: &str) -> Option<&Entry> {
-        self.0.find(hash, |entry| &*entry.key == key)
-    }
-}
-
 /// The shard of a hash, from bits that the table inside the shard does not use first.
-pub(crate) fn place(hash: u64) -> usize {
+pub(crate) fn place(hash: Hash) -> usize {
     (hash >> 40) as usize % SHARDS
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::gate::Key;
+use crate::node::Key;
 use crate::scope::Scope;
 use crate::value::SharedValue;
 

@@ -11,102 +11,96 @@
 //! - the closure itself waits for something that waits for the key: [`Why::TimedOut`].
 
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, PoisonError};
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
+
+use smallvec::SmallVec;
 
 use crate::error::StateError;
 use crate::sync::{Condvar, Mutex, MutexGuard, ThreadId, lock, this_thread};
 
-/// A state key, shared by the table, the index, claims and deltas.
-pub(crate) type Key = Arc<str>;
-
 /// How long a write waits for another thread's closure before it gives up.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-pub(crate) struct Gate<T> {
-    gated: Mutex<Gated<T>>,
+pub(crate) struct Gate<T, Id> {
+    gated: Mutex<Gated<T, Id>>,
     released: Condvar,
 }
 
-struct Gated<T> {
+struct Gated<T, Id> {
     data: T,
-    /// Nearly always empty; never more than the threads inside a `modify` here.
-    claims: Vec<Claim>,
+    /// Nearly always empty; never more than the threads inside a `modify` here. The first one
+    /// is kept in place, on this gate's own cache line.
+    claims: SmallVec<[Claim<Id>; 1]>,
 }
 
-struct Claim {
-    key: Key,
+struct Claim<Id> {
+    /// What tells the key from others of this gate.
+    id: Id,
     holder: ThreadId,
     /// Whether anybody ever waited for it, so that a release knows if it must tell.
     awaited: bool,
 }
 
-/// The key that a write has to wait for, and why it cannot.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Blocked {
-    key: Key,
-    why: Why,
-}
-
+/// Why a write cannot proceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Why {
+pub(crate) enum Why {
     Reentrant,
     Deadlock,
     TimedOut,
 }
 
-impl From<Blocked> for StateError {
-    fn from(blocked: Blocked) -> Self {
-        let key = blocked.key.as_ref().to_owned();
-        match blocked.why {
-            Why::Reentrant => Self::Reentrant { key },
-            Why::Deadlock => Self::Busy { key, reason: "the two threads wait for each other" },
-            Why::TimedOut => Self::Busy { key, reason: "waited for 10 seconds" },
+impl Why {
+    pub(crate) fn on(self, key: &str) -> StateError {
+        let key = key.to_owned();
+        match self {
+            Self::Reentrant => StateError::Reentrant { key },
+            Self::Deadlock => StateError::Busy { key, reason: "the two threads wait for each other" },
+            Self::TimedOut => StateError::Busy { key, reason: "waited for 10 seconds" },
         }
     }
 }
 
-pub(crate) struct GateGuard<'a, T>(MutexGuard<'a, Gated<T>>);
+pub(crate) struct GateGuard<'a, T, Id>(MutexGuard<'a, Gated<T, Id>>);
 
-impl<T> Gate<T> {
+impl<T, Id: PartialEq> Gate<T, Id> {
     pub(crate) fn new(data: T) -> Self {
-        Self { gated: Mutex::new(Gated { data, claims: Vec::new() }), released: Condvar::new() }
+        Self { gated: Mutex::new(Gated { data, claims: SmallVec::new() }), released: Condvar::new() }
     }
 
     /// Locks for reading, or for a write whose keys were checked with [`GateGuard::claimed`].
-    pub(crate) fn lock(&self) -> GateGuard<'_, T> {
+    pub(crate) fn lock(&self) -> GateGuard<'_, T, Id> {
         GateGuard(lock(&self.gated))
     }
 
-    /// Locks for a write of `key`, after every claim on it is released.
-    pub(crate) fn lock_for(&self, key: &str) -> Result<GateGuard<'_, T>, Blocked> {
+    /// Locks for a write of one key, after every claim on it is released.
+    pub(crate) fn lock_for(&self, id: &Id) -> Result<GateGuard<'_, T, Id>, Why> {
         let guard = self.lock();
         if guard.0.claims.is_empty() {
             return Ok(guard);
         }
-        self.wait_while(guard, |claims| claims.iter().position(|claim| &*claim.key == key))
+        self.wait_while(guard, |claims| claims.iter().position(|claim| claim.id == *id))
+            .map_err(|(why, _)| why)
     }
 
-    /// Locks when nobody holds any claim here.
-    pub(crate) fn lock_unclaimed(&self) -> Result<GateGuard<'_, T>, Blocked> {
+    /// Locks when nobody holds any claim here. The error says which claim was in the way.
+    pub(crate) fn lock_unclaimed(&self) -> Result<GateGuard<'_, T, Id>, (Why, Id)>
+    where
+        Id: Clone,
+    {
         self.wait_while(self.lock(), |claims| (!claims.is_empty()).then_some(0))
+            .map_err(|(why, guard)| (why, guard.0.claims[0].id.clone()))
     }
 
-    /// Claims `key`, which must not be claimed; pass what [`Self::lock_for`] returned.
-    pub(crate) fn claim(guard: &mut GateGuard<'_, T>, key: Key) {
-        guard.0.claims.push(Claim { key, holder: this_thread(), awaited: false });
-    }
-
-    /// Releases this thread's claim on `key` and wakes who waits for it.
-    pub(crate) fn release(&self, guard: &mut GateGuard<'_, T>, key: &Key) {
+    /// Releases this thread's claim and wakes who waits for it.
+    pub(crate) fn release(&self, guard: &mut GateGuard<'_, T, Id>, id: &Id) {
         let holder = this_thread();
         let claims = &mut guard.0.claims;
-        if let Some(place) = claims.iter().position(|claim| claim.holder == holder && claim.key == *key) {
-            let claim = claims.swap_remove(place);
-            if claim.awaited {
-                waits::released(self.address(), holder, key);
-                self.released.notify_all();
-            }
+        if let Some(place) = claims.iter().position(|claim| claim.holder == holder && claim.id == *id)
+            && claims.swap_remove(place).awaited
+        {
+            waits::released(self.address(), holder);
+            self.released.notify_all();
         }
     }
 
@@ -115,39 +109,45 @@ impl<T> Gate<T> {
         std::ptr::from_ref(self).addr()
     }
 
+    #[cold]
     fn wait_while<'a>(
         &'a self,
-        mut guard: GateGuard<'a, T>,
-        blocking: impl Fn(&[Claim]) -> Option<usize>,
-    ) -> Result<GateGuard<'a, T>, Blocked> {
+        mut guard: GateGuard<'a, T, Id>,
+        blocking: impl Fn(&[Claim<Id>]) -> Option<usize>,
+    ) -> Result<GateGuard<'a, T, Id>, (Why, GateGuard<'a, T, Id>)> {
         let mut deadline = None;
         while let Some(place) = blocking(&guard.0.claims) {
             let claim = &mut guard.0.claims[place];
-            waits::begin(self.address(), claim.holder, &claim.key)?;
+            if let Err(why) = waits::begin(self.address(), claim.holder) {
+                return Err((why, guard));
+            }
             claim.awaited = true;
             let deadline = *deadline.get_or_insert_with(|| Instant::now() + PATIENCE);
             let left = deadline.saturating_duration_since(Instant::now());
             let (next, _) = self.released.wait_timeout(guard.0, left).unwrap_or_else(PoisonError::into_inner);
             guard = GateGuard(next);
             waits::end();
-            if let Some(place) = blocking(&guard.0.claims)
-                && Instant::now() >= deadline
-            {
-                return Err(Blocked { key: guard.0.claims[place].key.clone(), why: Why::TimedOut });
+            if Instant::now() >= deadline && blocking(&guard.0.claims).is_some() {
+                return Err((Why::TimedOut, guard));
             }
         }
         Ok(guard)
     }
 }
 
-impl<T> GateGuard<'_, T> {
-    /// Whether a `modify` in progress holds `key`.
-    pub(crate) fn claimed(&self, key: &str) -> bool {
-        self.0.claims.iter().any(|claim| &*claim.key == key)
+impl<T, Id: PartialEq> GateGuard<'_, T, Id> {
+    /// Whether a `modify` in progress holds the key.
+    pub(crate) fn claimed(&self, id: &Id) -> bool {
+        self.0.claims.iter().any(|claim| claim.id == *id)
+    }
+
+    /// Claims a key that is not claimed, as [`Gate::lock_for`] makes sure.
+    pub(crate) fn claim(&mut self, id: Id) {
+        self.0.claims.push(Claim { id, holder: this_thread(), awaited: false });
     }
 }
 
-impl<T> Deref for GateGuard<'_, T> {
+impl<T, Id> Deref for GateGuard<'_, T, Id> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -155,7 +155,7 @@ impl<T> Deref for GateGuard<'_, T> {
     }
 }
 
-impl<T> DerefMut for GateGuard<'_, T> {
+impl<T, Id> DerefMut for GateGuard<'_, T, Id> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.0.data
     }
@@ -165,15 +165,14 @@ impl<T> DerefMut for GateGuard<'_, T> {
 mod waits {
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
-    use super::{Blocked, Key, Why};
+    use super::Why;
     use crate::sync::{ThreadId, this_thread};
 
     struct Wait {
         waiter: ThreadId,
         holder: ThreadId,
-        /// The claim that is waited for: its gate and its key.
+        /// Where the claim is.
         gate: usize,
-        key: Key,
     }
 
     /// Always the standard mutex: it is held for a moment, and never across another lock.
@@ -184,20 +183,20 @@ mod waits {
     }
 
     /// Records that this thread waits for `holder`, unless `holder` (also) waits for it.
-    pub(super) fn begin(gate: usize, holder: ThreadId, key: &Key) -> Result<(), Blocked> {
+    pub(super) fn begin(gate: usize, holder: ThreadId) -> Result<(), Why> {
         let waiter = this_thread();
         if holder == waiter {
-            return Err(Blocked { key: key.clone(), why: Why::Reentrant });
+            return Err(Why::Reentrant);
         }
         let mut waits = waits();
         let mut next = Some(holder);
         while let Some(thread) = next {
             if thread == waiter {
-                return Err(Blocked { key: key.clone(), why: Why::Deadlock });
+                return Err(Why::Deadlock);
             }
             next = waits.iter().find(|wait| wait.waiter == thread).map(|wait| wait.holder);
         }
-        waits.push(Wait { waiter, holder, gate, key: key.clone() });
+        waits.push(Wait { waiter, holder, gate });
         Ok(())
     }
 
@@ -208,7 +207,8 @@ mod waits {
     }
 
     /// Forgets all waits for a claim that is no more, before the waiters are awake to do it.
-    pub(super) fn released(gate: usize, holder: ThreadId, key: &Key) {
-        waits().retain(|wait| (wait.gate, wait.holder, &wait.key) != (gate, holder, key));
+    /// They all wake now, and wait anew if it was another claim of this holder.
+    pub(super) fn released(gate: usize, holder: ThreadId) {
+        waits().retain(|wait| wait.gate != gate || wait.holder != holder);
     }
 }

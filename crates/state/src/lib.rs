@@ -39,6 +39,7 @@ mod scoped;
 mod snapshot;
 mod state;
 mod sync;
+mod table;
 mod template;
 mod to_json;
 mod value;

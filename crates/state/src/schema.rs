@@ -89,7 +89,7 @@ impl StateSchema {
     /// Everything in a state that the schema does not allow, in key order.
     pub fn check_all(&self, state: impl Into<Snapshot>) -> Vec<SchemaError> {
         let state = state.into();
-        state.iter().filter_map(|(key, value)| self.check(key, value).err()).collect()
+        state.iter().filter_map(|(key, value)| self.check(key, &value).err()).collect()
     }
 
     /// Whether the key has a prefix that the schema says nothing about.

@@ -111,7 +111,7 @@ impl ReadOnlyScoped<'_> {
     pub fn to_map(&self) -> Map<String, Value> {
         let now = self.state.snapshot();
         let keys = now.index().keys(self.prefix).into_iter();
-        keys.filter_map(|key| Some((key[self.prefix.len()..].to_owned(), Value::clone(now.find(key)?))))
+        keys.filter_map(|key| Some((key[self.prefix.len()..].to_owned(), now.find(key)?.into_value())))
             .collect()
     }
 
@@ -230,9 +230,8 @@ impl Scoped<'_> {
     #[track_caller]
     pub fn merge(&self, other: &State) {
         let other = other.snapshot();
-        self.state.apply(
-            &other.iter().map(|(key, value)| (format!("{}{key}", self.prefix), value.clone())).collect(),
-        );
+        self.state
+            .apply(&other.iter().map(|(key, value)| (format!("{}{key}", self.prefix), value)).collect());
     }
 
     /// Removes the keys of this scope whose name starts with `prefix`; all of them if it is empty.

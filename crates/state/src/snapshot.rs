@@ -6,10 +6,11 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use serde_json::{Map, Value};
 
-use crate::base::{SHARDS, Table, place};
+use crate::base::{SHARDS, place};
 use crate::delta::{Change, Delta};
-use crate::gate::Key;
+use crate::node::Key;
 use crate::prefix::{derived_name, joined};
+use crate::table::Entries;
 use crate::value::SharedValue;
 
 /// A whole state as it was at one moment.
@@ -29,13 +30,13 @@ use crate::value::SharedValue;
 /// ```
 #[derive(Clone)]
 pub struct Snapshot {
-    tables: [Arc<Table>; SHARDS],
+    tables: [Arc<Entries>; SHARDS],
     hasher: RandomState,
     index: Index,
 }
 
 impl Snapshot {
-    pub(crate) fn new(tables: [Arc<Table>; SHARDS], hasher: RandomState, index: Index) -> Self {
+    pub(crate) fn new(tables: [Arc<Entries>; SHARDS], hasher: RandomState, index: Index) -> Self {
         Self { tables, hasher, index }
     }
 
@@ -48,7 +49,7 @@ impl Snapshot {
     /// The value of a key; like [`State::get_raw`](crate::State::get_raw), it falls back to a
     /// computed variable.
     pub fn get_raw(&self, key: &str) -> Option<SharedValue> {
-        self.find(key).or_else(|| joined(derived_name(key)?, |derived| self.find(derived))).cloned()
+        self.find(key).or_else(|| joined(derived_name(key)?, |derived| self.find(derived)))
     }
 
     /// Whether [`get_raw`](Self::get_raw) finds something.
@@ -62,13 +63,13 @@ impl Snapshot {
     }
 
     /// Keys and values, in key order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &SharedValue)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, SharedValue)> {
         self.keys().filter_map(|key| Some((key, self.find(key)?)))
     }
 
     /// Keys and values copied into a JSON object, in key order.
     pub fn to_map(&self) -> Map<String, Value> {
-        self.iter().map(|(key, value)| (key.to_owned(), Value::clone(value))).collect()
+        self.iter().map(|(key, value)| (key.to_owned(), value.into_value())).collect()
     }
 
     pub(crate) fn index(&self) -> &Index {
@@ -76,13 +77,13 @@ impl Snapshot {
     }
 
     /// The value of exactly this key.
-    pub(crate) fn find(&self, key: &str) -> Option<&SharedValue> {
+    pub(crate) fn find(&self, key: &str) -> Option<SharedValue> {
         match self.index.layers.iter().rev().find_map(|layer| layer.get(key)) {
-            Some(Change::Set(value)) => Some(value),
+            Some(Change::Set(value)) => Some(value.clone()),
             Some(Change::Remove) => None,
             None => {
                 let hash = self.hasher.hash_one(key);
-                self.tables[place(hash)].get(hash, key)
+                self.tables[place(hash)].get(hash, key).cloned().map(SharedValue::from)
             }
         }
     }

@@ -12,7 +12,7 @@ use crate::node::Node;
 use crate::prefix::{derived_name, joined};
 use crate::schema::StateSchema;
 use crate::snapshot::Snapshot;
-use crate::value::{SharedValue, type_of};
+use crate::value::{SharedValue, Slot, type_of};
 
 /// What an agent knows: JSON values under text keys.
 ///
@@ -82,7 +82,7 @@ impl State {
     ///
     /// To tell an absent key from a value of another type, use [`try_get`](Self::try_get).
     pub fn get<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
-        T::deserialize(&*self.get_raw(key)?).ok()
+        T::deserialize(&*SharedValue::from(self.slot(key)?)).ok()
     }
 
     /// The value of a key as a `T`, or `None` if the key is absent.
@@ -91,15 +91,12 @@ impl State {
     ///
     /// [`StateError::WrongType`] if there is a value and it does not read as a `T`.
     pub fn try_get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, StateError> {
-        self.get_raw(key).map(|value| read(key, &value)).transpose()
+        self.slot(key).map(|slot| read(key, slot)).transpose()
     }
 
     /// The value of a key as it is stored. Nothing is copied, however large it is.
     pub fn get_raw(&self, key: &str) -> Option<SharedValue> {
-        match self.node.get(key) {
-            Some(value) => Some(value),
-            None => joined(derived_name(key)?, |derived| self.node.get_either(key, derived)),
-        }
+        self.slot(key).map(SharedValue::from)
     }
 
     /// Reads a value in place. No lock is held meanwhile, so `read` may use the state freely.
@@ -112,12 +109,12 @@ impl State {
     /// assert_eq!(len, Some(5));
     /// ```
     pub fn with<R>(&self, key: &str, read: impl FnOnce(&Value) -> R) -> Option<R> {
-        self.get_raw(key).map(|value| read(&value))
+        self.slot(key).map(|slot| read(&SharedValue::from(slot)))
     }
 
     /// Whether [`get_raw`](Self::get_raw) finds something; a null is something.
     pub fn contains(&self, key: &str) -> bool {
-        self.get_raw(key).is_some()
+        self.slot(key).is_some()
     }
 
     /// All keys, in key order.
@@ -144,14 +141,23 @@ impl State {
     pub fn snapshot(&self) -> Snapshot {
         self.node.snapshot()
     }
+
+    /// The value of a key, or of the computed variable that it falls back to.
+    fn slot(&self, key: &str) -> Option<Slot> {
+        match self.node.get(key) {
+            Some(slot) => Some(slot),
+            None => joined(derived_name(key)?, |derived| self.node.get_either(key, derived)),
+        }
+    }
 }
 
 /// Reads a stored value as a `T`.
-pub(crate) fn read<T: DeserializeOwned>(key: &str, value: &Value) -> Result<T, StateError> {
-    T::deserialize(value).map_err(|source| StateError::WrongType {
+pub(crate) fn read<T: DeserializeOwned>(key: &str, slot: Slot) -> Result<T, StateError> {
+    let value = SharedValue::from(slot);
+    T::deserialize(&*value).map_err(|source| StateError::WrongType {
         key: key.to_owned(),
         expected: type_name::<T>(),
-        found: type_of(value),
+        found: type_of(&value),
         source,
     })
 }

@@ -71,7 +71,7 @@ impl State {
     pub fn try_commit(&self) -> Result<(), StateError> {
         match &*self.node {
             Node::Base(_) => Ok(()),
-            Node::Overlay(overlay) => Ok(overlay.commit()?),
+            Node::Overlay(overlay) => overlay.commit(),
         }
     }
 
@@ -94,7 +94,7 @@ impl State {
     pub fn try_rollback(&self) -> Result<(), StateError> {
         match &*self.node {
             Node::Base(_) => Ok(()),
-            Node::Overlay(overlay) => Ok(overlay.rollback()?),
+            Node::Overlay(overlay) => overlay.rollback(),
         }
     }
 }

@@ -4,13 +4,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::delta::{Change, Delta};
+use crate::delta::Delta;
 use crate::error::StateError;
-use crate::gate::Key;
-use crate::node::Plan;
 use crate::state::{State, read};
 use crate::to_json::to_json;
-use crate::value::SharedValue;
+use crate::value::{SharedValue, Slot};
 
 /// Writes.
 impl State {
@@ -35,7 +33,9 @@ impl State {
     ///   cannot finish first.
     pub fn try_set(&self, key: impl AsRef<str>, value: impl Serialize) -> Result<(), StateError> {
         let key = key.as_ref();
-        self.put(key, json_of(key, &value)?)
+        let value = json_of(key, &value)?;
+        self.check(key, &value)?;
+        self.node.put(key, value.into())
     }
 
     /// Sets a key to a JSON value without copying it.
@@ -54,7 +54,9 @@ impl State {
     ///
     /// As [`try_set`](Self::try_set), but the value always has a JSON form.
     pub fn try_set_raw(&self, key: impl AsRef<str>, value: impl Into<SharedValue>) -> Result<(), StateError> {
-        self.put(key.as_ref(), value.into())
+        let (key, value) = (key.as_ref(), value.into());
+        self.check(key, &value)?;
+        self.node.put(key, value.into())
     }
 
     /// The value of a key, which is set to `default` first if it is absent.
@@ -88,11 +90,11 @@ impl State {
         let mut claimed = self.node.claim(key)?;
         if let Some(value) = claimed.value.take() {
             drop(claimed);
-            return read(key, &value);
+            return read(key, value);
         }
         let value = json_of(key, &default)?;
         self.check(key, &value)?;
-        claimed.finish(value);
+        claimed.finish(value.into());
         Ok(default)
     }
 
@@ -174,13 +176,13 @@ impl State {
     ) -> Result<T, StateError> {
         let mut claimed = self.node.claim(key)?;
         let old = match claimed.value.take() {
-            Some(value) => read(key, &value)?,
+            Some(value) => read(key, value)?,
             None => default,
         };
         let new = change(old);
         let value = json_of(key, &new)?;
         self.check(key, &value)?;
-        claimed.finish(value);
+        claimed.finish(value.into());
         Ok(new)
     }
 
@@ -201,7 +203,7 @@ impl State {
     /// [`StateError::Reentrant`] or [`StateError::Busy`] if a `modify` closure holds the key and
     /// cannot finish first.
     pub fn try_remove(&self, key: &str) -> Result<Option<Value>, StateError> {
-        Ok(self.node.take(key)?.map(SharedValue::into_value))
+        Ok(self.node.take(key)?.map(Slot::into_value))
     }
 
     /// Moves a value to another key, over what that key held. Tells whether there was a value.
@@ -220,17 +222,20 @@ impl State {
     ///
     /// As [`try_set`](Self::try_set) on `to`.
     pub fn try_rename(&self, from: &str, to: &str) -> Result<bool, StateError> {
-        let (from, to) = (Key::from(from), Key::from(to));
-        while let Some(value) = self.node.get(&from) {
-            self.check(&to, &value)?;
+        while let Some(value) = self.node.get(from).map(SharedValue::from) {
+            self.check(to, &value)?;
             if from == to {
                 return Ok(true);
             }
             let mut moved = false;
             self.node.write(&mut |now| {
-                moved = now().find(&from) == Some(&value);
-                let changes = [(to.clone(), Change::Set(value.clone())), (from.clone(), Change::Remove)];
-                if moved { changes.into() } else { Vec::new() }
+                let mut delta = Delta::new();
+                moved = now.find(from).as_ref() == Some(&value);
+                if moved {
+                    delta.set(to, value.clone());
+                    delta.remove(from);
+                }
+                delta
             })?;
             if moved {
                 return Ok(true);
@@ -256,7 +261,7 @@ impl State {
     ///
     /// As [`try_set`](Self::try_set), for the first key that cannot be set.
     pub fn try_merge(&self, other: &State) -> Result<(), StateError> {
-        self.try_apply(&other.snapshot().iter().map(|(key, value)| (key, value.clone())).collect())
+        self.try_apply(&other.snapshot().iter().collect())
     }
 
     /// Makes all changes of a delta, sets and removals; others see all of it or nothing.
@@ -278,7 +283,7 @@ impl State {
         for (key, value) in delta.values() {
             self.check(key, value)?;
         }
-        self.write(&mut |_| delta.entries().map(|(key, change)| (key.clone(), change.clone())).collect())
+        self.node.apply(delta)
     }
 
     /// Removes every key that starts with `prefix`, at one moment; returns how many there were.
@@ -298,22 +303,13 @@ impl State {
     /// As [`try_remove`](Self::try_remove), for the first key that cannot be removed.
     pub fn try_clear_prefix(&self, prefix: &str) -> Result<usize, StateError> {
         let mut removed = 0;
-        self.write(&mut |now| {
-            let now = now();
-            let keys = now.index().keys(prefix);
-            removed = keys.len();
-            keys.into_iter().map(|key| (key.clone(), Change::Remove)).collect()
+        self.node.write(&mut |now| {
+            let mut delta = Delta::new();
+            now.index().keys(prefix).into_iter().for_each(|key| delta.remove(key));
+            removed = delta.len();
+            delta
         })?;
         Ok(removed)
-    }
-
-    fn put(&self, key: &str, value: SharedValue) -> Result<(), StateError> {
-        self.check(key, &value)?;
-        Ok(self.node.put(key, value)?)
-    }
-
-    fn write(&self, plan: &mut Plan<'_>) -> Result<(), StateError> {
-        Ok(self.node.write(plan)?)
     }
 
     fn check(&self, key: &str, value: &Value) -> Result<(), StateError> {
@@ -333,9 +329,6 @@ pub(crate) fn or_panic<T>(result: Result<T, StateError>) -> T {
     }
 }
 
-fn json_of<T: Serialize + ?Sized>(key: &str, value: &T) -> Result<SharedValue, StateError> {
-    match to_json(value) {
-        Ok(value) => Ok(value.into()),
-        Err(source) => Err(StateError::NotJson { key: key.to_owned(), source }),
-    }
+fn json_of<T: Serialize + ?Sized>(key: &str, value: &T) -> Result<Value, StateError> {
+    to_json(value).map_err(|source| StateError::NotJson { key: key.to_owned(), source })
 }

@@ -16,7 +16,7 @@ fn explore(scenario: impl Fn() + Send + Sync + Copy + 'static) {
 }
 
 fn join<T: Send + 'static>(threads: impl IntoIterator<Item = thread::JoinHandle<T>>) -> Vec<T> {
-    threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    threads.into_iter().map(|thread| thread.join().expect("no thread panics")).collect()
 }
 
 #[test]
@@ -26,7 +26,10 @@ fn modify_loses_nothing() {
         let threads: Vec<_> = (0..3)
             .map(|_| {
                 let state = state.clone();
-                thread::spawn(move || drop((0..2).map(|_| state.modify("n", 0, |n: u32| n + 1)).max()))
+                thread::spawn(move || {
+                    state.modify("n", 0, |n: u32| n + 1);
+                    state.modify("n", 0, |n: u32| n + 1);
+                })
             })
             .collect();
         join(threads);
@@ -41,9 +44,13 @@ fn set_and_remove_come_before_or_after_a_modify() {
         state.set("n", 1);
         let (a, b, c) = (state.clone(), state.clone(), state.clone());
         join([
-            thread::spawn(move || drop(a.modify("n", 100, |n: u32| n + 1))),
+            thread::spawn(move || {
+                a.modify("n", 100, |n: u32| n + 1);
+            }),
             thread::spawn(move || b.set("n", 10)),
-            thread::spawn(move || drop(c.remove("n"))),
+            thread::spawn(move || {
+                c.remove("n");
+            }),
         ]);
         // All six orders of the three, and no other outcome.
         assert!([None, Some(10), Some(11), Some(101)].contains(&state.get::<u32>("n")));
@@ -86,12 +93,16 @@ fn commits_and_modifies_of_one_view_lose_nothing() {
         let view = state.with_delta_tracking();
         let (a, b, c) = (view.clone(), view.clone(), state.clone());
         join([
-            thread::spawn(move || drop(a.modify("n", 0, |n: u32| n + 1))),
+            thread::spawn(move || {
+                a.modify("n", 0, |n: u32| n + 1);
+            }),
             thread::spawn(move || {
                 b.modify("n", 0, |n: u32| n + 1);
                 b.commit();
             }),
-            thread::spawn(move || drop(c.modify("m", 0, |n: u32| n + 1))),
+            thread::spawn(move || {
+                c.modify("m", 0, |n: u32| n + 1);
+            }),
         ]);
         view.commit();
         assert_eq!((state.get::<u32>("n"), state.get::<u32>("m")), (Some(2), Some(1)));
@@ -105,7 +116,9 @@ fn a_rollback_never_leaves_half_a_modify() {
         view.set("n", 10);
         let (a, b) = (view.clone(), view.clone());
         join([
-            thread::spawn(move || drop(a.modify("n", 0, |n: u32| n + 1))),
+            thread::spawn(move || {
+                a.modify("n", 0, |n: u32| n + 1);
+            }),
             thread::spawn(move || b.rollback()),
         ]);
         assert!([None, Some(1)].contains(&view.get::<u32>("n")), "what was rolled back lives on");
@@ -139,7 +152,9 @@ fn a_commit_waits_for_a_closure_that_reads_its_view() {
         view.set("n", 5);
         let (a, b) = (state.clone(), view.clone());
         join([
-            thread::spawn(move || drop(a.modify("n", 0, |n: u32| n + b.get::<u32>("n").unwrap()))),
+            thread::spawn(move || {
+                a.modify("n", 0, |n: u32| n + b.get::<u32>("n").unwrap());
+            }),
             thread::spawn(move || view.commit()),
         ]);
         assert!([Some(5), Some(10)].contains(&state.get::<u32>("n")));

@@ -42,10 +42,9 @@ fn declared_types_are_let_in() {
 #[test]
 fn refusals_name_the_key_and_both_types() {
     let state = State::new().with_schema(schema());
-    assert_eq!(
-        refusal(state.try_set("count", -1)),
-        "state key `count` is declared as `u32` and cannot hold a number: \
-         invalid value: integer `-1`, expected u32"
+    assert!(
+        refusal(state.try_set("count", -1))
+            .starts_with("state key `count` is declared as `u32` and cannot hold a number: invalid")
     );
     assert!(
         refusal(state.try_set("tags", [1]))
