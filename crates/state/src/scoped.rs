@@ -103,7 +103,7 @@ impl ReadOnlyScoped<'_> {
 
     /// The keys of this scope without their prefix, in key order. Costs what it returns.
     pub fn keys(&self) -> Vec<String> {
-        let index = self.state.node.index();
+        let index = self.state.index();
         index.keys(self.prefix).into_iter().map(|key| key[self.prefix.len()..].to_owned()).collect()
     }
 

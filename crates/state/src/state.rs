@@ -10,8 +10,9 @@ use crate::base::Base;
 use crate::error::StateError;
 use crate::node::Node;
 use crate::prefix::{derived_name, joined};
+use crate::reads::Reads;
 use crate::schema::StateSchema;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Index, Snapshot};
 use crate::value::{SharedValue, Slot, type_of};
 
 /// What an agent knows: JSON values under text keys.
@@ -56,6 +57,8 @@ pub struct State {
     pub(crate) node: Arc<Node>,
     /// What this handle, and the views made from it, may write.
     pub(crate) schema: Option<Arc<StateSchema>>,
+    /// Where this handle, and the views made from it, note what they read.
+    pub(crate) reads: Option<Reads>,
 }
 
 impl State {
@@ -68,21 +71,21 @@ impl State {
 
     /// An empty state.
     pub fn new() -> Self {
-        Self { node: Arc::new(Node::Base(Base::new())), schema: None }
+        Self { node: Arc::new(Node::Base(Base::new())), schema: None, reads: None }
     }
 
     /// This state, with every write through the returned handle checked against `schema`.
     ///
     /// What is stored already is not checked; [`StateSchema::check_all`] does that.
     pub fn with_schema(&self, schema: impl Into<Arc<StateSchema>>) -> Self {
-        Self { node: self.node.clone(), schema: Some(schema.into()) }
+        Self { schema: Some(schema.into()), ..self.clone() }
     }
 
     /// The value of a key, if there is one and it reads as a `T`.
     ///
     /// To tell an absent key from a value of another type, use [`try_get`](Self::try_get).
     pub fn get<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
-        T::deserialize(&*SharedValue::from(self.slot(key)?)).ok()
+        SharedValue::from(self.slot(key)?).read().ok()
     }
 
     /// The value of a key as a `T`, or `None` if the key is absent.
@@ -119,12 +122,12 @@ impl State {
 
     /// All keys, in key order.
     pub fn keys(&self) -> Vec<String> {
-        self.node.index().keys("").into_iter().map(|key| (**key).to_owned()).collect()
+        self.index().keys("").into_iter().map(|key| (**key).to_owned()).collect()
     }
 
     /// How many keys there are.
     pub fn len(&self) -> usize {
-        self.node.index().keys("").len()
+        self.index().keys("").len()
     }
 
     /// Whether there are no keys.
@@ -139,11 +142,19 @@ impl State {
 
     /// The whole state at one moment, without copying it.
     pub fn snapshot(&self) -> Snapshot {
+        self.note_everything();
         self.node.snapshot()
+    }
+
+    /// The keys at one moment, in order.
+    pub(crate) fn index(&self) -> Index {
+        self.note_everything();
+        self.node.index()
     }
 
     /// The value of a key, or of the computed variable that it falls back to.
     fn slot(&self, key: &str) -> Option<Slot> {
+        self.note(key);
         match self.node.get(key) {
             Some(slot) => Some(slot),
             None => joined(derived_name(key)?, |derived| self.node.get_either(key, derived)),
@@ -151,10 +162,25 @@ impl State {
     }
 }
 
+/// What a handle with read tracking notes.
+impl State {
+    pub(crate) fn note(&self, key: &str) {
+        if let Some(reads) = &self.reads {
+            reads.key(key);
+        }
+    }
+
+    pub(crate) fn note_everything(&self) {
+        if let Some(reads) = &self.reads {
+            reads.everything();
+        }
+    }
+}
+
 /// Reads a stored value as a `T`.
 pub(crate) fn read<T: DeserializeOwned>(key: &str, slot: Slot) -> Result<T, StateError> {
     let value = SharedValue::from(slot);
-    T::deserialize(&*value).map_err(|source| StateError::WrongType {
+    value.read().map_err(|source| StateError::WrongType {
         key: key.to_owned(),
         expected: type_name::<T>(),
         found: type_of(&value),

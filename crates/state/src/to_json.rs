@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::error::NotJson;
 
 /// How deep a value may be nested; deeper ones could not be read back by other JSON readers.
-const MAX_DEPTH: usize = 200;
+pub(crate) const MAX_DEPTH: usize = 200;
 
 /// The JSON form of `value`.
 ///

@@ -2,13 +2,29 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
 use serde_json::{Number, Value};
+
+use crate::exact::{Exact, exact};
 
 /// A JSON value that many readers share: cloning it never copies an object, an array or a text.
 ///
 /// It reads as the [`Value`] it holds (`Deref`), compares with one, and turns into one with
 /// [`into_value`](Self::into_value).
+///
+/// A number that a [`Value`] cannot hold exactly (an integer beyond 64 bits, more digits than an
+/// `f64` has) is kept as it was written, if it came through [`from_json`](Self::from_json): it is
+/// serialized and read as a `T` from its text. Only as a [`Value`] it is rounded.
+///
+/// ```
+/// use sessile_state::SharedValue;
+///
+/// let value = SharedValue::from_json("[123456789012345678901234567890, 1.0]").unwrap();
+/// assert_eq!(value.to_string(), "[123456789012345678901234567890, 1.0]");
+/// assert_eq!(value.read::<(u128, f64)>().unwrap().0, 123456789012345678901234567890);
+/// ```
 #[derive(Clone)]
 pub struct SharedValue(Repr);
 
@@ -17,14 +33,51 @@ enum Repr {
     /// Null, booleans and numbers: smaller than a pointer to them would be worth.
     Inline(Value),
     Shared(Arc<Value>),
+    /// What a `Value` cannot hold without rounding.
+    Exact(Arc<Exact>),
 }
 
 impl SharedValue {
+    /// Parses a JSON text, keeping every digit of its numbers.
+    ///
+    /// # Errors
+    ///
+    /// serde_json's error if it is no JSON, is nested deeper than 200 levels, or holds a number
+    /// that is beyond an `f64`.
+    pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
+        exact(text).map(|parsed| match parsed {
+            (value, None) => value.into(),
+            (value, Some(text)) => Self(Repr::Exact(Arc::new(Exact { text, value }))),
+        })
+    }
+
+    /// The value as a `T`, from its exact text where it has one.
+    ///
+    /// # Errors
+    ///
+    /// What `T` says about the value.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        match &self.0 {
+            Repr::Inline(value) => T::deserialize(value),
+            Repr::Shared(value) => T::deserialize(&**value),
+            Repr::Exact(exact) => serde_json::from_str(exact.text.get()),
+        }
+    }
+
+    /// The text of a value that a `Value` cannot hold without rounding.
+    fn exact_text(&self) -> Option<&RawValue> {
+        match &self.0 {
+            Repr::Exact(exact) => Some(&exact.text),
+            _ => None,
+        }
+    }
+
     /// The value itself: moved out if nobody shares it, copied otherwise.
     pub fn into_value(self) -> Value {
         match self.0 {
             Repr::Inline(value) => value,
             Repr::Shared(value) => Arc::unwrap_or_clone(value),
+            Repr::Exact(exact) => exact.value.clone(),
         }
     }
 
@@ -32,6 +85,7 @@ impl SharedValue {
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (Repr::Shared(a), Repr::Shared(b)) => Arc::ptr_eq(a, b),
+            (Repr::Exact(a), Repr::Exact(b)) => Arc::ptr_eq(a, b),
             _ => false,
         }
     }
@@ -49,12 +103,14 @@ pub(crate) enum Slot {
     Float(f64),
     /// Everything else, and numbers that do not come back exactly from the above.
     Shared(Arc<Value>),
+    Exact(Arc<Exact>),
 }
 
 impl Slot {
     #[inline]
     pub(crate) fn into_value(self) -> Value {
         match self {
+            Self::Exact(exact) => exact.value.clone(),
             Self::Null => Value::Null,
             Self::False => Value::Bool(false),
             Self::True => Value::Bool(true),
@@ -88,6 +144,7 @@ impl From<SharedValue> for Slot {
         match value.0 {
             Repr::Inline(value) => value.into(),
             Repr::Shared(value) => Self::Shared(value),
+            Repr::Exact(exact) => Self::Exact(exact),
         }
     }
 }
@@ -111,6 +168,7 @@ impl From<Slot> for SharedValue {
     fn from(slot: Slot) -> Self {
         match slot {
             Slot::Shared(value) => Self(Repr::Shared(value)),
+            Slot::Exact(exact) => Self(Repr::Exact(exact)),
             scalar => Self(Repr::Inline(scalar.into_value())),
         }
     }
@@ -152,13 +210,18 @@ impl Deref for SharedValue {
         match &self.0 {
             Repr::Inline(value) => value,
             Repr::Shared(value) => value,
+            Repr::Exact(exact) => &exact.value,
         }
     }
 }
 
 impl PartialEq for SharedValue {
     fn eq(&self, other: &Self) -> bool {
-        self.is_same(other) || **self == **other
+        match (self.exact_text(), other.exact_text()) {
+            (None, None) => self.is_same(other) || **self == **other,
+            (Some(a), Some(b)) => a.get() == b.get(),
+            _ => false,
+        }
     }
 }
 
@@ -178,22 +241,30 @@ impl PartialEq<SharedValue> for Value {
 
 impl fmt::Debug for SharedValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
+        fmt::Display::fmt(self, f)
     }
 }
 
+/// As JSON.
 impl fmt::Display for SharedValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
+        match self.exact_text() {
+            Some(text) => f.write_str(text.get()),
+            None => fmt::Display::fmt(&**self, f),
+        }
     }
 }
 
 impl Serialize for SharedValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        (**self).serialize(serializer)
+        match self.exact_text() {
+            Some(text) => text.serialize(serializer),
+            None => (**self).serialize(serializer),
+        }
     }
 }
 
+/// Through a [`Value`], from any format; [`SharedValue::from_json`] keeps every digit.
 impl<'de> Deserialize<'de> for SharedValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Value::deserialize(deserializer).map(Self::from)

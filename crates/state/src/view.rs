@@ -30,7 +30,7 @@ impl State {
     /// assert!(state.contains("new_key"));
     /// ```
     pub fn with_delta_tracking(&self) -> Self {
-        Self { node: Arc::new(Node::Overlay(Overlay::new(self.node.clone()))), schema: self.schema.clone() }
+        Self { node: Arc::new(Node::Overlay(Overlay::new(self.node.clone()))), ..self.clone() }
     }
 
     /// Whether this is a view with pending changes of its own.

@@ -87,6 +87,7 @@ impl State {
         key: &str,
         default: T,
     ) -> Result<T, StateError> {
+        self.note(key);
         let mut claimed = self.node.claim(key)?;
         if let Some(value) = claimed.value.take() {
             drop(claimed);
@@ -174,6 +175,7 @@ impl State {
         default: T,
         change: impl FnOnce(T) -> T,
     ) -> Result<T, StateError> {
+        self.note(key);
         let mut claimed = self.node.claim(key)?;
         let old = match claimed.value.take() {
             Some(value) => read(key, value)?,
@@ -203,6 +205,7 @@ impl State {
     /// [`StateError::Reentrant`] or [`StateError::Busy`] if a `modify` closure holds the key and
     /// cannot finish first.
     pub fn try_remove(&self, key: &str) -> Result<Option<Value>, StateError> {
+        self.note(key);
         Ok(self.node.take(key)?.map(Slot::into_value))
     }
 
@@ -222,6 +225,7 @@ impl State {
     ///
     /// As [`try_set`](Self::try_set) on `to`.
     pub fn try_rename(&self, from: &str, to: &str) -> Result<bool, StateError> {
+        self.note_everything();
         while let Some(value) = self.node.get(from).map(SharedValue::from) {
             self.check(to, &value)?;
             if from == to {
@@ -302,6 +306,7 @@ impl State {
     ///
     /// As [`try_remove`](Self::try_remove), for the first key that cannot be removed.
     pub fn try_clear_prefix(&self, prefix: &str) -> Result<usize, StateError> {
+        self.note_everything();
         let mut removed = 0;
         self.node.write(&mut |now| {
             let mut delta = Delta::new();

@@ -6,9 +6,11 @@ mod parse;
 use std::fmt;
 
 pub use error::TemplateError;
+use serde_json::Value;
 
 use crate::nearest::nearest;
 use crate::snapshot::Snapshot;
+use crate::value::SharedValue;
 
 /// A text with placeholders, parsed once and rendered against any state.
 ///
@@ -241,10 +243,10 @@ fn nearest_key(key: &str, state: &Snapshot) -> Option<String> {
     nearest(key, state.keys()).map(str::to_owned)
 }
 
-fn print(value: &serde_json::Value) -> String {
-    match value {
-        serde_json::Value::Null => String::new(),
-        serde_json::Value::String(text) => text.clone(),
-        other => other.to_string(),
+fn print(value: &SharedValue) -> String {
+    match &**value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        _ => value.to_string(),
     }
 }
