@@ -21,7 +21,7 @@ use crate::table::{Inserted, Table};
 use crate::value::Slot;
 
 /// How many shards a table has: a power of two, enough for the threads of one agent.
-pub(crate) const SHARDS: usize = 16;
+pub(crate) const SHARDS: usize = 32;
 
 pub(crate) struct Base {
     /// Boxed, so that a delta view, which has none, stays small.
@@ -104,23 +104,18 @@ impl Base {
         drop(old);
     }
 
-    /// Makes all changes at one moment, or none if a claim is in the way.
-    pub(crate) fn try_apply(&self, delta: &Delta) -> Result<(), WouldWait> {
+    /// Makes all changes at one moment, or none if a claim is in the way; `mine` if the claims
+    /// of this thread are there for this very change.
+    pub(crate) fn try_apply(&self, delta: &Delta, mine: bool) -> Result<(), WouldWait> {
         let shards = delta.entries().fold(0, |shards, (key, _)| shards | 1 << place(self.hash(key)));
-        self.try_write_locked(self.lock_shards(shards), delta)
+        self.try_write_locked(self.lock_shards(shards), delta, mine)
     }
 
     /// Makes all changes that `plan` decides on, seeing the state at that moment.
-    pub(crate) fn try_write(&self, plan: &mut Plan<'_>) -> Result<(), WouldWait> {
+    pub(crate) fn try_write(&self, plan: &mut Plan<'_>, mine: bool) -> Result<(), WouldWait> {
         let mut shards = self.lock_shards(!0);
         let delta = plan(&self.view_of(&mut shards));
-        self.try_write_locked(shards, &delta)
-    }
-
-    /// Waits until nobody holds `key`.
-    pub(crate) fn wait_for(&self, key: &str) -> Result<(), Why> {
-        let hash = self.hash(key);
-        self.shard(hash).lock_for(&hash).map(drop)
+        self.try_write_locked(shards, &delta, mine)
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {
@@ -131,11 +126,11 @@ impl Base {
         Index::of(lock(&self.index).clone())
     }
 
-    fn try_write_locked(&self, mut shards: Locked<'_>, delta: &Delta) -> Result<(), WouldWait> {
+    fn try_write_locked(&self, mut shards: Locked<'_>, delta: &Delta, mine: bool) -> Result<(), WouldWait> {
         for (key, _) in delta.entries() {
             let hash = self.hash(key);
-            if shards[place(hash)].as_ref().is_some_and(|table| table.claimed(&hash)) {
-                return Err(WouldWait(key.clone()));
+            if shards[place(hash)].as_ref().is_some_and(|table| table.claimed(&hash, mine)) {
+                return Err(WouldWait);
             }
         }
         // Kept until the locks are free: dropping a large value takes a while.

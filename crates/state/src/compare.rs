@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::prefix::{derived_name, joined};
 use crate::state::State;
 use crate::value::SharedValue;
 
@@ -40,8 +41,15 @@ impl State {
             .collect()
     }
 
-    /// A new, independent state with some of the keys. Absent keys are left out.
+    /// A new, independent state with some of the keys. Absent keys are left out; a computed
+    /// variable that was asked for by its bare name is picked as `derived:`, so that it stays one.
     pub fn pick(&self, keys: &[&str]) -> State {
-        self.snapshot_values(keys).into_iter().collect()
+        let now = self.snapshot();
+        keys.iter()
+            .filter_map(|&key| match now.find(key) {
+                Some(value) => Some((key.to_owned(), value)),
+                None => joined(derived_name(key)?, |derived| Some((derived.to_owned(), now.find(derived)?))),
+            })
+            .collect()
     }
 }

@@ -16,16 +16,16 @@ pub enum StateError {
     },
 
     /// The key holds a value that is not of the type that was asked for.
-    #[error("state key `{key}` holds {found}, which does not read as `{expected}`: {source}")]
+    #[error("state key `{key}` holds {found}, which does not read as `{expected}`: {reason}")]
     WrongType {
         /// The key that was read.
         key: String,
         /// The Rust type that was asked for.
-        expected: &'static str,
+        expected: String,
         /// The JSON type that is stored.
         found: &'static str,
-        /// What the type itself says about the value.
-        source: serde_json::Error,
+        /// What the type itself says about the value, without the value: it may be secret.
+        reason: String,
     },
 
     /// The key is being modified further up this very call stack: waiting for it could never end.
@@ -81,8 +81,13 @@ impl NotJson {
         &self.path
     }
 
+    /// At most 100 characters of the path.
     fn place(&self) -> String {
-        if self.path.is_empty() { String::new() } else { format!(" (at {})", self.path) }
+        match self.path.char_indices().nth(100) {
+            _ if self.path.is_empty() => String::new(),
+            Some((end, _)) => format!(" (at {}…)", &self.path[..end]),
+            None => format!(" (at {})", self.path),
+        }
     }
 }
 
@@ -90,4 +95,29 @@ impl serde::ser::Error for NotJson {
     fn custom<T: std::fmt::Display>(message: T) -> Self {
         Self::new(message.to_string())
     }
+}
+
+/// What a type says about a value, without texts that come from the value.
+pub(crate) fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let text = match (text.find('"'), text.rfind('"')) {
+        (Some(start), Some(end)) if start < end => format!("{}…{}", &text[..=start], &text[end..]),
+        _ => text,
+    };
+    if text.chars().count() > 200 { text.chars().take(200).chain(['…']).collect() } else { text }
+}
+
+/// A type's name without module paths: `Option<String>` for `core::option::Option<…>`.
+pub(crate) fn short_name(full: &str) -> String {
+    let mut short = String::new();
+    for character in full.chars() {
+        short.push(character);
+        if short.ends_with("::") {
+            let start = short[..short.len() - 2]
+                .rfind(|c: char| !(c.is_alphanumeric() || c == '_'))
+                .map_or(0, |before| before + 1);
+            short.truncate(start);
+        }
+    }
+    short
 }

@@ -24,7 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) struct Gate<T, Id> {
     gated: Mutex<Gated<T, Id>>,
-    released: Condvar,
+    /// Told when a claim ends or somebody leaves the queue.
+    moved: Condvar,
 }
 
 struct Gated<T, Id> {
@@ -32,14 +33,42 @@ struct Gated<T, Id> {
     /// Nearly always empty; never more than the threads inside a `modify` here. The first one
     /// is kept in place, on this gate's own cache line.
     claims: SmallVec<[Claim<Id>; 1]>,
+    /// Who waits, in the order of arrival, so that nobody waits for ever.
+    queue: Vec<Waiter<Id>>,
 }
 
 struct Claim<Id> {
     /// What tells the key from others of this gate.
     id: Id,
     holder: ThreadId,
-    /// Whether anybody ever waited for it, so that a release knows if it must tell.
-    awaited: bool,
+}
+
+struct Waiter<Id> {
+    wants: Wants<Id>,
+    thread: ThreadId,
+}
+
+/// What a write needs to be free.
+#[derive(Clone, PartialEq)]
+pub(crate) enum Wants<Id> {
+    Key(Id),
+    Everything,
+}
+
+impl<Id: PartialEq> Wants<Id> {
+    fn meets(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Key(a), Self::Key(b)) => a == b,
+            _ => true,
+        }
+    }
+
+    fn includes(&self, id: &Id) -> bool {
+        match self {
+            Self::Key(key) => key == id,
+            Self::Everything => true,
+        }
+    }
 }
 
 /// Why a write cannot proceed.
@@ -63,9 +92,10 @@ impl Why {
 
 pub(crate) struct GateGuard<'a, T, Id>(MutexGuard<'a, Gated<T, Id>>);
 
-impl<T, Id: PartialEq> Gate<T, Id> {
+impl<T, Id: Clone + PartialEq> Gate<T, Id> {
     pub(crate) fn new(data: T) -> Self {
-        Self { gated: Mutex::new(Gated { data, claims: SmallVec::new() }), released: Condvar::new() }
+        let gated = Gated { data, claims: SmallVec::new(), queue: Vec::new() };
+        Self { gated: Mutex::new(gated), moved: Condvar::new() }
     }
 
     /// Locks for reading, or for a write whose keys were checked with [`GateGuard::claimed`].
@@ -76,31 +106,33 @@ impl<T, Id: PartialEq> Gate<T, Id> {
     /// Locks for a write of one key, after every claim on it is released.
     pub(crate) fn lock_for(&self, id: &Id) -> Result<GateGuard<'_, T, Id>, Why> {
         let guard = self.lock();
-        if guard.0.claims.is_empty() {
+        if guard.0.claims.is_empty() && guard.0.queue.is_empty() {
             return Ok(guard);
         }
-        self.wait_while(guard, |claims| claims.iter().position(|claim| claim.id == *id))
-            .map_err(|(why, _)| why)
+        self.wait(guard, Wants::Key(id.clone())).map_err(|(why, _)| why)
     }
 
     /// Locks when nobody holds any claim here. The error says which claim was in the way.
-    pub(crate) fn lock_unclaimed(&self) -> Result<GateGuard<'_, T, Id>, (Why, Id)>
-    where
-        Id: Clone,
-    {
-        self.wait_while(self.lock(), |claims| (!claims.is_empty()).then_some(0))
-            .map_err(|(why, guard)| (why, guard.0.claims[0].id.clone()))
+    pub(crate) fn lock_unclaimed(&self) -> Result<GateGuard<'_, T, Id>, (Why, Option<Id>)> {
+        self.wait(self.lock(), Wants::Everything)
+            .map_err(|(why, guard)| (why, guard.0.claims.first().map(|claim| claim.id.clone())))
     }
 
     /// Releases this thread's claim and wakes who waits for it.
     pub(crate) fn release(&self, guard: &mut GateGuard<'_, T, Id>, id: &Id) {
         let holder = this_thread();
         let claims = &mut guard.0.claims;
-        if let Some(place) = claims.iter().position(|claim| claim.holder == holder && claim.id == *id)
-            && claims.swap_remove(place).awaited
-        {
-            waits::released(self.address(), holder);
-            self.released.notify_all();
+        if let Some(place) = claims.iter().position(|claim| claim.holder == holder && claim.id == *id) {
+            claims.swap_remove(place);
+            self.wake(guard, holder);
+        }
+    }
+
+    /// Lets the others look again, after this thread gave up a claim or its place in the queue.
+    fn wake(&self, guard: &GateGuard<'_, T, Id>, thread: ThreadId) {
+        if !guard.0.queue.is_empty() {
+            waits::released(self.address(), thread);
+            self.moved.notify_all();
         }
     }
 
@@ -110,40 +142,74 @@ impl<T, Id: PartialEq> Gate<T, Id> {
     }
 
     #[cold]
-    fn wait_while<'a>(
+    fn wait<'a>(
         &'a self,
         mut guard: GateGuard<'a, T, Id>,
-        blocking: impl Fn(&[Claim<Id>]) -> Option<usize>,
+        wants: Wants<Id>,
     ) -> Result<GateGuard<'a, T, Id>, (Why, GateGuard<'a, T, Id>)> {
-        let mut deadline = None;
-        while let Some(place) = blocking(&guard.0.claims) {
-            let claim = &mut guard.0.claims[place];
-            if let Err(why) = waits::begin(self.address(), claim.holder) {
-                return Err((why, guard));
+        let me = this_thread();
+        let mut queued = false;
+        let mut waiting: Option<(ThreadId, Instant)> = None;
+        let result = loop {
+            let Some(blocker) = guard.0.blocker(&wants, me, queued) else { break Ok(()) };
+            if let Err(why) = waits::begin(self.address(), blocker) {
+                break Err(why);
             }
-            claim.awaited = true;
-            let deadline = *deadline.get_or_insert_with(|| Instant::now() + PATIENCE);
+            if !queued {
+                queued = true;
+                guard.0.queue.push(Waiter { wants: wants.clone(), thread: me });
+            }
+            // Patience is with one holder: a line of short closures is no reason to give up.
+            let deadline = match waiting {
+                Some((thread, deadline)) if thread == blocker => deadline,
+                _ => Instant::now() + PATIENCE,
+            };
+            waiting = Some((blocker, deadline));
             let left = deadline.saturating_duration_since(Instant::now());
-            let (next, _) = self.released.wait_timeout(guard.0, left).unwrap_or_else(PoisonError::into_inner);
+            let (next, _) = self.moved.wait_timeout(guard.0, left).unwrap_or_else(PoisonError::into_inner);
             guard = GateGuard(next);
             waits::end();
-            if Instant::now() >= deadline && blocking(&guard.0.claims).is_some() {
-                return Err((Why::TimedOut, guard));
+            if Instant::now() >= deadline && guard.0.blocker(&wants, me, queued) == Some(blocker) {
+                break Err(Why::TimedOut);
             }
+        };
+        if queued {
+            guard.0.queue.retain(|waiter| waiter.thread != me);
+            self.wake(&guard, me);
         }
-        Ok(guard)
+        match result {
+            Ok(()) => Ok(guard),
+            Err(why) => Err((why, guard)),
+        }
+    }
+}
+
+impl<T, Id: PartialEq> Gated<T, Id> {
+    /// The thread that must move first: the holder of a claim, or who came before.
+    fn blocker(&self, wants: &Wants<Id>, me: ThreadId, queued: bool) -> Option<ThreadId> {
+        if let Some(claim) = self.claims.iter().find(|claim| wants.includes(&claim.id)) {
+            return Some(claim.holder);
+        }
+        // Others may be waiting for a claim of this thread: it must not wait for them.
+        if self.claims.iter().any(|claim| claim.holder == me) {
+            return None;
+        }
+        let ahead = self.queue.iter().take_while(|waiter| !(queued && waiter.thread == me));
+        ahead.filter(|waiter| waiter.wants.meets(wants)).map(|waiter| waiter.thread).next()
     }
 }
 
 impl<T, Id: PartialEq> GateGuard<'_, T, Id> {
-    /// Whether a `modify` in progress holds the key.
-    pub(crate) fn claimed(&self, id: &Id) -> bool {
-        self.0.claims.iter().any(|claim| claim.id == *id)
+    /// Whether a `modify` in progress on another thread holds the key, or this thread does and
+    /// did not say so with `mine`.
+    pub(crate) fn claimed(&self, id: &Id, mine: bool) -> bool {
+        let held = |claim: &&Claim<Id>| claim.id == *id;
+        self.0.claims.iter().find(held).is_some_and(|claim| !mine || claim.holder != this_thread())
     }
 
     /// Claims a key that is not claimed, as [`Gate::lock_for`] makes sure.
     pub(crate) fn claim(&mut self, id: Id) {
-        self.0.claims.push(Claim { id, holder: this_thread(), awaited: false });
+        self.0.claims.push(Claim { id, holder: this_thread() });
     }
 }
 
@@ -206,8 +272,8 @@ mod waits {
         waits().retain(|wait| wait.waiter != waiter);
     }
 
-    /// Forgets all waits for a claim that is no more, before the waiters are awake to do it.
-    /// They all wake now, and wait anew if it was another claim of this holder.
+    /// Forgets all waits for a thread that gave something up, before the waiters are awake to do
+    /// it. They all wake now, and wait anew if it was something else.
     pub(super) fn released(gate: usize, holder: ThreadId) {
         waits().retain(|wait| wait.gate != gate || wait.holder != holder);
     }

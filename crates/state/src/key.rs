@@ -51,12 +51,6 @@ impl<T> fmt::Debug for StateKey<T> {
     }
 }
 
-impl<T> AsRef<str> for StateKey<T> {
-    fn as_ref(&self) -> &str {
-        self.key
-    }
-}
-
 /// Typed keys.
 impl State {
     /// [`get`](Self::get) with a typed key.

@@ -5,14 +5,21 @@ use strsim::damerau_levenshtein;
 /// Longer keys are not compared: nobody mistypes them, and comparing is quadratic.
 const LONGEST: usize = 64;
 
+/// How many candidates of about the right length are compared.
+const MOST: usize = 1_000;
+
 /// The candidate that looks most like `key`, if one looks like it at all.
 pub(crate) fn nearest<'a>(key: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     if key.len() > LONGEST {
         return None;
     }
-    let allowed = (key.chars().count() / 3).max(1);
+    let length = key.chars().count();
+    let allowed = (length / 3).max(1);
     candidates
-        .filter(|candidate| candidate.len() <= LONGEST)
+        .filter(|candidate| {
+            candidate.len() <= LONGEST && candidate.chars().count().abs_diff(length) <= allowed
+        })
+        .take(MOST)
         .map(|candidate| (damerau_levenshtein(key, candidate), candidate))
         .filter(|(distance, _)| *distance <= allowed)
         .min()

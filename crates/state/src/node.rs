@@ -22,8 +22,11 @@ pub(crate) enum Node {
 /// it is never user code, and may run again if a claim was in the way.
 pub(crate) type Plan<'a> = dyn FnMut(&Snapshot) -> Delta + 'a;
 
-/// The key whose claim must be released before a change can be made.
-pub(crate) struct WouldWait(pub(crate) Key);
+/// A claim must be released before a change can be made.
+pub(crate) struct WouldWait;
+
+/// How often a change whose keys are only known under the locks is tried again.
+pub(crate) const ATTEMPTS: usize = 1_000;
 
 /// Calls the same method on whichever node it is.
 macro_rules! both {
@@ -52,12 +55,18 @@ impl Node {
         both!(self, node => node.take(key)).map_err(|why| why.on(key))
     }
 
-    pub(crate) fn try_apply(&self, delta: &Delta) -> Result<(), WouldWait> {
-        both!(self, node => node.try_apply(delta))
+    /// Makes all changes at one moment, or none if a claim is in the way; `mine` if the claims of
+    /// this thread are there for this very change.
+    pub(crate) fn try_apply(&self, delta: &Delta, mine: bool) -> Result<(), WouldWait> {
+        both!(self, node => node.try_apply(delta, mine))
     }
 
-    pub(crate) fn wait_for(&self, key: &str) -> Result<(), Why> {
-        both!(self, node => node.wait_for(key))
+    /// How many delta views there are from here down.
+    pub(crate) fn depth(&self) -> usize {
+        match self {
+            Self::Base(_) => 0,
+            Self::Overlay(overlay) => overlay.depth(),
+        }
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {
@@ -70,25 +79,49 @@ impl Node {
 
     /// Makes all changes at one moment, after the claims that are in the way.
     pub(crate) fn apply(&self, delta: &Delta) -> Result<(), StateError> {
-        self.until_done(|| self.try_apply(delta))
+        match self.try_apply(delta, false) {
+            Ok(()) => Ok(()),
+            Err(WouldWait) => self.write_claimed(&mut |_| delta.clone()),
+        }
     }
 
     /// Makes all changes that `plan` decides on, after the claims that are in the way.
     pub(crate) fn write(&self, plan: &mut Plan<'_>) -> Result<(), StateError> {
-        self.until_done(|| both!(self, node => node.try_write(plan)))
+        match both!(self, node => node.try_write(plan, false)) {
+            Ok(()) => Ok(()),
+            Err(WouldWait) => self.write_claimed(plan),
+        }
+    }
+
+    /// Claims the keys that the plan changes one by one, in their order, so that each is waited
+    /// for in its turn; then makes the changes. If the plan then wants keys that it did not want
+    /// before, and others hold them, it starts again.
+    fn write_claimed(&self, plan: &mut Plan<'_>) -> Result<(), StateError> {
+        let mut expected = plan(&self.snapshot());
+        for _ in 0..ATTEMPTS {
+            let keys: Vec<Key> = expected.entries().map(|(key, _)| key.clone()).collect();
+            let claims: Vec<Claimed<'_>> =
+                keys.iter().map(|key| self.claim(key)).collect::<Result<_, _>>()?;
+            let mut decided = Delta::new();
+            let mut noting = |now: &Snapshot| {
+                decided = plan(now);
+                decided.clone()
+            };
+            let done = both!(self, node => node.try_write(&mut noting, true));
+            drop(claims);
+            match done {
+                Ok(()) => return Ok(()),
+                Err(WouldWait) => expected = decided,
+            }
+        }
+        let key = expected.entries().next().map_or("", |(key, _)| key);
+        Err(Why::TimedOut.on(key))
     }
 
     /// Claims `key`: no other write of it happens until the claim is finished or dropped.
     pub(crate) fn claim<'a>(&'a self, key: &'a str) -> Result<Claimed<'a>, StateError> {
         let value = both!(self, node => node.claim(key)).map_err(|why| why.on(key))?;
         Ok(Claimed { node: self, key, value, ended: false })
-    }
-
-    fn until_done(&self, mut attempt: impl FnMut() -> Result<(), WouldWait>) -> Result<(), StateError> {
-        while let Err(WouldWait(key)) = attempt() {
-            self.wait_for(&key).map_err(|why| why.on(&key))?;
-        }
-        Ok(())
     }
 }
 

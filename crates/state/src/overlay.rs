@@ -8,27 +8,52 @@ use std::sync::Arc;
 use crate::delta::{Change, Delta};
 use crate::error::StateError;
 use crate::gate::{Gate, GateGuard, Why};
-use crate::node::{Key, Node, Plan, WouldWait};
+use crate::node::{ATTEMPTS, Claimed, Key, Node, Plan, WouldWait};
 use crate::snapshot::{Index, Snapshot};
 use crate::value::Slot;
 
 pub(crate) struct Overlay {
     below: Arc<Node>,
     pending: Gate<Delta, Key>,
+    /// How many views there are from here down, this one included.
+    depth: usize,
 }
 
+/// How many views may stand on each other: reads go down through all of them.
+const MAX_DEPTH: usize = 100;
+
 impl Overlay {
+    /// # Panics
+    ///
+    /// If too many views would stand on each other.
+    #[track_caller]
     pub(crate) fn new(below: Arc<Node>) -> Self {
-        Self { below, pending: Gate::new(Delta::new()) }
+        let depth = 1 + below.depth();
+        assert!(
+            depth <= MAX_DEPTH,
+            "more than {MAX_DEPTH} delta views stand on each other; commit some of them"
+        );
+        Self { below, pending: Gate::new(Delta::new()), depth }
     }
 
-    pub(crate) fn get(&self, key: &str) -> Option<Slot> {
-        match self.pending.lock().get(key) {
-            Some(Change::Set(value)) => return Some(value.clone().into()),
-            Some(Change::Remove) => return None,
-            None => {}
+    pub(crate) fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// How many views there are from here down to `node`, this one included, if it stands on it.
+    pub(crate) fn views_above(&self, node: &Arc<Node>) -> Option<usize> {
+        if Arc::ptr_eq(&self.below, node) {
+            return Some(1);
         }
-        self.below.get(key)
+        match &*self.below {
+            Node::Base(_) => None,
+            Node::Overlay(below) => below.views_above(node).map(|views| views + 1),
+        }
+    }
+
+    /// The lock is held until what is below is read, or a commit in between would hide the key.
+    pub(crate) fn get(&self, key: &str) -> Option<Slot> {
+        self.current(&self.pending.lock(), key)
     }
 
     pub(crate) fn get_either(&self, key: &str, other: &str) -> Option<Slot> {
@@ -54,7 +79,9 @@ impl Overlay {
         let key = Key::from(key);
         let mut pending = self.pending.lock_for(&key)?;
         let old = self.current(&pending, &key);
-        self.remove(&mut pending, key);
+        if old.is_some() {
+            pending.insert(key, Change::Remove);
+        }
         Ok(old)
     }
 
@@ -75,18 +102,14 @@ impl Overlay {
         }
     }
 
-    pub(crate) fn try_apply(&self, delta: &Delta) -> Result<(), WouldWait> {
-        self.try_write_locked(self.pending.lock(), delta)
+    pub(crate) fn try_apply(&self, delta: &Delta, mine: bool) -> Result<(), WouldWait> {
+        Self::try_write_locked(self.pending.lock(), delta, mine)
     }
 
-    pub(crate) fn try_write(&self, plan: &mut Plan<'_>) -> Result<(), WouldWait> {
+    pub(crate) fn try_write(&self, plan: &mut Plan<'_>, mine: bool) -> Result<(), WouldWait> {
         let pending = self.pending.lock();
         let delta = plan(&self.below.snapshot().overlaid(pending.clone()));
-        self.try_write_locked(pending, &delta)
-    }
-
-    pub(crate) fn wait_for(&self, key: &str) -> Result<(), Why> {
-        self.pending.lock_for(&Key::from(key)).map(drop)
+        Self::try_write_locked(pending, &delta, mine)
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {
@@ -103,49 +126,55 @@ impl Overlay {
         self.pending.lock().clone()
     }
 
-    /// Moves all pending changes into the state below, at one moment.
+    /// Moves all pending changes into the state below, at one moment. A `modify` of this view that
+    /// is in progress comes after it, and its result is pending again.
     pub(crate) fn commit(&self) -> Result<(), StateError> {
-        loop {
-            let mut pending = self.unclaimed()?;
-            if pending.is_empty() {
+        let mut pending = self.pending.lock();
+        if pending.is_empty() || self.below.try_apply(&pending, false).is_ok() {
+            *pending = Delta::new();
+            return Ok(());
+        }
+        drop(pending);
+        // Claim by claim, each waited for in its turn and without this view's lock.
+        for _ in 0..ATTEMPTS {
+            let expected = self.delta();
+            let claims: Vec<Claimed<'_>> =
+                expected.entries().map(|(key, _)| self.below.claim(key)).collect::<Result<_, _>>()?;
+            let mut pending = self.pending.lock();
+            let done = self.below.try_apply(&pending, true).is_ok();
+            if done {
+                *pending = Delta::new();
+            }
+            drop((pending, claims));
+            if done {
                 return Ok(());
             }
-            match self.below.try_apply(&pending) {
-                Ok(()) => {
-                    *pending = Delta::new();
-                    return Ok(());
-                }
-                Err(WouldWait(key)) => {
-                    drop(pending);
-                    self.below.wait_for(&key).map_err(|why| why.on(&key))?;
-                }
-            }
         }
+        Err(Why::TimedOut.on(self.delta().entries().next().map_or("", |(key, _)| key)))
     }
 
-    /// Forgets all pending changes.
+    /// Forgets all pending changes, after every `modify` of this view that is in progress: its
+    /// result may come from what is forgotten.
     pub(crate) fn rollback(&self) -> Result<(), StateError> {
-        *self.unclaimed()? = Delta::new();
-        Ok(())
-    }
-
-    fn unclaimed(&self) -> Result<GateGuard<'_, Delta, Key>, StateError> {
-        self.pending.lock_unclaimed().map_err(|(why, key)| why.on(&key))
+        match self.pending.lock_unclaimed() {
+            Ok(mut pending) => {
+                *pending = Delta::new();
+                Ok(())
+            }
+            Err((why, key)) => Err(why.on(key.as_deref().unwrap_or(""))),
+        }
     }
 
     fn try_write_locked(
-        &self,
         mut pending: GateGuard<'_, Delta, Key>,
         delta: &Delta,
+        mine: bool,
     ) -> Result<(), WouldWait> {
-        if let Some((key, _)) = delta.entries().find(|(key, _)| pending.claimed(key)) {
-            return Err(WouldWait(key.clone()));
+        if delta.entries().any(|(key, _)| pending.claimed(key, mine)) {
+            return Err(WouldWait);
         }
         for (key, change) in delta.entries() {
-            match change {
-                Change::Set(_) => drop(pending.insert(key.clone(), change.clone())),
-                Change::Remove => self.remove(&mut pending, key.clone()),
-            }
+            pending.insert(key.clone(), change.clone());
         }
         Ok(())
     }
@@ -156,13 +185,5 @@ impl Overlay {
             Some(Change::Remove) => None,
             None => self.below.get(key),
         }
-    }
-
-    /// Notes a removal. Removing what is not below leaves no note: there is nothing to remove.
-    fn remove(&self, pending: &mut Delta, key: Key) {
-        match self.below.get(&key) {
-            Some(_) => pending.insert(key, Change::Remove),
-            None => pending.forget(&key),
-        };
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::error::{reason, short_name};
 use crate::key::StateKey;
 use crate::nearest::nearest;
 use crate::snapshot::Snapshot;
@@ -27,7 +28,7 @@ use crate::value::type_of;
 /// assert_eq!(
 ///     state.try_set("count", "one").unwrap_err().to_string(),
 ///     "state key `count` is declared as `u32` and cannot hold a string: \
-///      invalid type: string \"one\", expected u32",
+///      invalid type: string \"…\", expected u32",
 /// );
 /// assert_eq!(
 ///     state.try_set("user:nmae", "Ada").unwrap_err().to_string(),
@@ -78,11 +79,11 @@ impl StateSchema {
         let Some(declared) = self.keys.get(key) else {
             return if self.is_free(key) { Ok(()) } else { Err(self.undeclared(key, value)) };
         };
-        (declared.check)(value).map_err(|source| SchemaError::WrongType {
+        (declared.check)(value).map_err(|error| SchemaError::WrongType {
             key: key.to_owned(),
             declared: declared.type_name.clone(),
             given: type_of(value),
-            source,
+            reason: reason(&error),
         })
     }
 
@@ -122,7 +123,7 @@ pub enum SchemaError {
     },
 
     /// The value does not read as the declared type.
-    #[error("state key `{key}` is declared as `{declared}` and cannot hold {given}: {source}")]
+    #[error("state key `{key}` is declared as `{declared}` and cannot hold {given}: {reason}")]
     WrongType {
         /// The key that was to be written.
         key: String,
@@ -130,8 +131,8 @@ pub enum SchemaError {
         declared: String,
         /// The JSON type of the value.
         given: &'static str,
-        /// What the declared type itself says about the value.
-        source: serde_json::Error,
+        /// What the declared type itself says about the value, without the value.
+        reason: String,
     },
 }
 
@@ -140,19 +141,4 @@ fn hint(nearest: &Option<String>) -> String {
         Some(key) => format!("; did you mean `{key}`?"),
         None => "; declare it, or check its spelling".to_owned(),
     }
-}
-
-/// A type's name without module paths: `Option<String>` for `core::option::Option<…>`.
-fn short_name(full: &str) -> String {
-    let mut short = String::new();
-    for character in full.chars() {
-        short.push(character);
-        if short.ends_with("::") {
-            let start = short[..short.len() - 2]
-                .rfind(|c: char| !(c.is_alphanumeric() || c == '_'))
-                .map_or(0, |before| before + 1);
-            short.truncate(start);
-        }
-    }
-    short
 }

@@ -6,6 +6,7 @@ use crate::error::StateError;
 use crate::prefix::{DERIVED, joined};
 use crate::state::State;
 use crate::value::SharedValue;
+use crate::write::or_panic;
 
 /// The keys of a state that share a prefix, read and written without it.
 ///
@@ -139,7 +140,7 @@ impl Scoped<'_> {
     /// As [`State::set`].
     #[track_caller]
     pub fn set(&self, key: impl AsRef<str>, value: impl Serialize) {
-        crate::write::or_panic(self.try_set(key, value));
+        or_panic(self.try_set(key, value));
     }
 
     /// [`State::try_set`] in this scope.
@@ -158,7 +159,39 @@ impl Scoped<'_> {
     /// As [`State::set_default`].
     #[track_caller]
     pub fn set_default<T: Serialize + DeserializeOwned>(&self, key: &str, default: T) -> T {
-        crate::write::or_panic(self.full(key, |key| self.state.try_set_default(key, default)))
+        or_panic(self.try_set_default(key, default))
+    }
+
+    /// [`State::try_set_default`] in this scope.
+    ///
+    /// # Errors
+    ///
+    /// As [`State::try_set_default`].
+    pub fn try_set_default<T: Serialize + DeserializeOwned>(
+        &self,
+        key: &str,
+        default: T,
+    ) -> Result<T, StateError> {
+        self.full(key, |key| self.state.try_set_default(key, default))
+    }
+
+    /// [`State::set_raw`] in this scope.
+    ///
+    /// # Panics
+    ///
+    /// As [`State::set_raw`].
+    #[track_caller]
+    pub fn set_raw(&self, key: impl AsRef<str>, value: impl Into<SharedValue>) {
+        or_panic(self.try_set_raw(key, value));
+    }
+
+    /// [`State::try_set_raw`] in this scope.
+    ///
+    /// # Errors
+    ///
+    /// As [`State::try_set_raw`].
+    pub fn try_set_raw(&self, key: impl AsRef<str>, value: impl Into<SharedValue>) -> Result<(), StateError> {
+        self.full(key.as_ref(), |key| self.state.try_set_raw(key, value))
     }
 
     /// [`State::update`] in this scope.
@@ -168,9 +201,20 @@ impl Scoped<'_> {
     /// As [`State::update`].
     #[track_caller]
     pub fn update<K: AsRef<str>, V: Serialize>(&self, entries: impl IntoIterator<Item = (K, V)>) {
-        let prefix = self.prefix;
-        self.state
-            .update(entries.into_iter().map(|(key, value)| (format!("{prefix}{}", key.as_ref()), value)));
+        or_panic(self.try_update(entries));
+    }
+
+    /// [`State::try_update`] in this scope.
+    ///
+    /// # Errors
+    ///
+    /// As [`State::try_update`].
+    pub fn try_update<K: AsRef<str>, V: Serialize>(
+        &self,
+        entries: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<(), StateError> {
+        let full = |key: K| format!("{}{}", self.prefix, key.as_ref());
+        self.state.try_update(entries.into_iter().map(|(key, value)| (full(key), value)))
     }
 
     /// [`State::modify`] in this scope.
@@ -185,7 +229,7 @@ impl Scoped<'_> {
         default: T,
         change: impl FnOnce(T) -> T,
     ) -> T {
-        crate::write::or_panic(self.try_modify(key, default, change))
+        or_panic(self.try_modify(key, default, change))
     }
 
     /// [`State::try_modify`] in this scope.
@@ -209,7 +253,16 @@ impl Scoped<'_> {
     /// As [`State::remove`].
     #[track_caller]
     pub fn remove(&self, key: &str) -> Option<Value> {
-        crate::write::or_panic(self.full(key, |key| self.state.try_remove(key)))
+        or_panic(self.try_remove(key))
+    }
+
+    /// [`State::try_remove`] in this scope.
+    ///
+    /// # Errors
+    ///
+    /// As [`State::try_remove`].
+    pub fn try_remove(&self, key: &str) -> Result<Option<Value>, StateError> {
+        self.full(key, |key| self.state.try_remove(key))
     }
 
     /// [`State::rename`] in this scope.
@@ -219,7 +272,16 @@ impl Scoped<'_> {
     /// As [`State::rename`].
     #[track_caller]
     pub fn rename(&self, from: &str, to: &str) -> bool {
-        self.full(from, |from| self.full(to, |to| self.state.rename(from, to)))
+        or_panic(self.try_rename(from, to))
+    }
+
+    /// [`State::try_rename`] in this scope.
+    ///
+    /// # Errors
+    ///
+    /// As [`State::try_rename`].
+    pub fn try_rename(&self, from: &str, to: &str) -> Result<bool, StateError> {
+        self.full(from, |from| self.full(to, |to| self.state.try_rename(from, to)))
     }
 
     /// Copies every key of another state into this scope, so that `x` becomes `app:x`.
@@ -229,9 +291,18 @@ impl Scoped<'_> {
     /// As [`State::merge`].
     #[track_caller]
     pub fn merge(&self, other: &State) {
+        or_panic(self.try_merge(other));
+    }
+
+    /// Copies every key of another state into this scope, or none.
+    ///
+    /// # Errors
+    ///
+    /// As [`State::try_merge`].
+    pub fn try_merge(&self, other: &State) -> Result<(), StateError> {
         let other = other.snapshot();
         self.state
-            .apply(&other.iter().map(|(key, value)| (format!("{}{key}", self.prefix), value)).collect());
+            .try_apply(&other.iter().map(|(key, value)| (format!("{}{key}", self.prefix), value)).collect())
     }
 
     /// Removes the keys of this scope whose name starts with `prefix`; all of them if it is empty.
@@ -241,6 +312,15 @@ impl Scoped<'_> {
     /// As [`State::clear_prefix`].
     #[track_caller]
     pub fn clear_prefix(&self, prefix: &str) -> usize {
-        self.full(prefix, |prefix| self.state.clear_prefix(prefix))
+        or_panic(self.try_clear_prefix(prefix))
+    }
+
+    /// Removes the keys of this scope whose name starts with `prefix`; all of them if it is empty.
+    ///
+    /// # Errors
+    ///
+    /// As [`State::try_clear_prefix`].
+    pub fn try_clear_prefix(&self, prefix: &str) -> Result<usize, StateError> {
+        self.full(prefix, |prefix| self.state.try_clear_prefix(prefix))
     }
 }

@@ -4,6 +4,7 @@ use std::ops::Bound::{Included, Unbounded};
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::base::{SHARDS, place};
@@ -72,6 +73,35 @@ impl Snapshot {
         self.iter().map(|(key, value)| (key.to_owned(), value.into_value())).collect()
     }
 
+    /// The value of a key, if there is one and it reads as a `T`.
+    pub fn get<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
+        self.get_raw(key)?.read().ok()
+    }
+
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Whether there are no keys.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The values set by the last few delta views.
+    pub(crate) fn values_of_last(&self, views: usize) -> Delta {
+        let mut delta = Delta::new();
+        for layer in &self.index.layers[self.index.layers.len() - views..] {
+            for (key, change) in layer.entries() {
+                match change {
+                    Change::Set(_) => delta.insert(key.clone(), change.clone()),
+                    Change::Remove => delta.forget(key),
+                };
+            }
+        }
+        delta
+    }
+
     pub(crate) fn index(&self) -> &Index {
         &self.index
     }
@@ -112,6 +142,10 @@ impl Index {
     pub(crate) fn overlaid(mut self, changes: Delta) -> Self {
         self.layers.push(changes);
         self
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        if self.layers.is_empty() { self.keys.len() } else { self.keys("").len() }
     }
 
     /// The keys that start with `prefix`; costs what it returns.

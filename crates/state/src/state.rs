@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::base::Base;
-use crate::error::StateError;
+use crate::error::{StateError, reason, short_name};
 use crate::node::Node;
 use crate::prefix::{derived_name, joined};
 use crate::reads::Reads;
@@ -127,7 +127,7 @@ impl State {
 
     /// How many keys there are.
     pub fn len(&self) -> usize {
-        self.index().keys("").len()
+        self.index().len()
     }
 
     /// Whether there are no keys.
@@ -180,11 +180,11 @@ impl State {
 /// Reads a stored value as a `T`.
 pub(crate) fn read<T: DeserializeOwned>(key: &str, slot: Slot) -> Result<T, StateError> {
     let value = SharedValue::from(slot);
-    value.read().map_err(|source| StateError::WrongType {
+    value.read().map_err(|error| StateError::WrongType {
         key: key.to_owned(),
-        expected: type_name::<T>(),
+        expected: short_name(type_name::<T>()),
         found: type_of(&value),
-        source,
+        reason: reason(&error),
     })
 }
 

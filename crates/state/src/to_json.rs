@@ -4,12 +4,14 @@
 //! keys into texts: what is written must be what is read.
 
 use serde::ser::{self, Serialize};
+use serde_json::map::Entry;
 use serde_json::value::Serializer as Plain;
 use serde_json::{Map, Value};
 
 use crate::error::NotJson;
+use crate::exact::exact;
 
-/// How deep a value may be nested; deeper ones could not be read back by other JSON readers.
+/// How deep a value may be nested: reading and dropping values recurses.
 pub(crate) const MAX_DEPTH: usize = 200;
 
 /// The JSON form of `value`.
@@ -35,11 +37,19 @@ impl ToJson {
     }
 
     fn list(self, wrapper: Option<&'static str>) -> Result<ListToJson, NotJson> {
-        Ok(ListToJson { items: Vec::new(), inner: self.deeper()?, wrapper })
+        Ok(ListToJson { items: Vec::new(), inner: self.inside(wrapper)?, wrapper })
     }
 
     fn object(self, wrapper: Option<&'static str>) -> Result<MapToJson, NotJson> {
-        Ok(MapToJson { entries: Map::new(), key: None, inner: self.deeper()?, wrapper })
+        Ok(MapToJson { entries: Map::new(), key: None, inner: self.inside(wrapper)?, wrapper })
+    }
+
+    /// Inside a list or object, which is itself inside an enum's variant if there is one.
+    fn inside(self, wrapper: Option<&'static str>) -> Result<Self, NotJson> {
+        match wrapper {
+            Some(_) => self.deeper()?.deeper(),
+            None => self.deeper(),
+        }
     }
 }
 
@@ -163,10 +173,13 @@ impl ser::Serializer for ToJson {
 
     fn serialize_struct(self, name: &'static str, len: usize) -> Result<StructToJson, NotJson> {
         // serde_json passes its own numbers and raw values through structs of these names.
-        if name.starts_with("$serde_json::private::") {
-            return Plain.serialize_struct(name, len).map(StructToJson::Private).map_err(from_plain);
+        match name {
+            "$serde_json::private::Number" => {
+                Plain.serialize_struct(name, len).map(StructToJson::Number).map_err(from_plain)
+            }
+            "$serde_json::private::RawValue" => Ok(StructToJson::Raw(Value::Null)),
+            _ => self.object(None).map(StructToJson::Ordinary),
         }
-        self.object(None).map(StructToJson::Ordinary)
     }
 
     fn serialize_struct_variant(
@@ -246,8 +259,13 @@ struct MapToJson {
 impl MapToJson {
     fn insert<T: Serialize + ?Sized>(&mut self, key: String, value: &T) -> Result<(), NotJson> {
         let value = value.serialize(self.inner).map_err(|error| error.inside(&field(&key)))?;
-        self.entries.insert(key, value);
-        Ok(())
+        match self.entries.entry(key) {
+            Entry::Vacant(entry) => {
+                entry.insert(value);
+                Ok(())
+            }
+            Entry::Occupied(entry) => Err(NotJson::new(format!("it has two fields named {:?}", entry.key()))),
+        }
     }
 
     fn finish(self) -> Value {
@@ -302,7 +320,8 @@ impl ser::SerializeStructVariant for MapToJson {
 
 enum StructToJson {
     Ordinary(MapToJson),
-    Private(<Plain as ser::Serializer>::SerializeStruct),
+    Number(<Plain as ser::Serializer>::SerializeStruct),
+    Raw(Value),
 }
 
 impl ser::SerializeStruct for StructToJson {
@@ -316,8 +335,12 @@ impl ser::SerializeStruct for StructToJson {
     ) -> Result<(), NotJson> {
         match self {
             Self::Ordinary(map) => map.insert(key.to_owned(), value),
-            Self::Private(inner) => {
+            Self::Number(inner) => {
                 ser::SerializeStruct::serialize_field(inner, key, value).map_err(from_plain)
+            }
+            Self::Raw(raw) => {
+                *raw = from_raw(&to_json(value)?)?;
+                Ok(())
             }
         }
     }
@@ -325,7 +348,18 @@ impl ser::SerializeStruct for StructToJson {
     fn end(self) -> Result<Value, NotJson> {
         match self {
             Self::Ordinary(map) => Ok(map.finish()),
-            Self::Private(inner) => ser::SerializeStruct::end(inner).map_err(from_plain),
+            Self::Number(inner) => ser::SerializeStruct::end(inner).map_err(from_plain),
+            Self::Raw(raw) => Ok(raw),
         }
+    }
+}
+
+/// The value of a raw JSON text, if it is the whole value.
+fn from_raw(text: &Value) -> Result<Value, NotJson> {
+    match exact(text.as_str().unwrap_or("")).map_err(from_plain)? {
+        (value, None) => Ok(value),
+        (_, Some(_)) => Err(NotJson::new(
+            "a number in it would be rounded; keep it with `set_raw` and `SharedValue::from_json`",
+        )),
     }
 }

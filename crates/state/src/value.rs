@@ -264,9 +264,10 @@ impl Serialize for SharedValue {
     }
 }
 
-/// Through a [`Value`], from any format; [`SharedValue::from_json`] keeps every digit.
+/// With serde_json only, which hands out the text, so that every digit is kept.
 impl<'de> Deserialize<'de> for SharedValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Value::deserialize(deserializer).map(Self::from)
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        Self::from_json(text.get()).map_err(serde::de::Error::custom)
     }
 }

@@ -14,7 +14,7 @@ impl State {
     /// A view of this state whose writes are pending until they are committed.
     ///
     /// The view reads what is below it, as it is now, overlaid by its own pending changes.
-    /// Views may stand on views: each commits into the one below.
+    /// Views may stand on views, up to a hundred: each commits into the one below.
     ///
     /// ```
     /// use sessile_state::State;
@@ -29,6 +29,11 @@ impl State {
     /// tracked.commit();
     /// assert!(state.contains("new_key"));
     /// ```
+    ///
+    /// # Panics
+    ///
+    /// If more than a hundred views would stand on each other.
+    #[track_caller]
     pub fn with_delta_tracking(&self) -> Self {
         Self { node: Arc::new(Node::Overlay(Overlay::new(self.node.clone()))), ..self.clone() }
     }
@@ -62,16 +67,24 @@ impl State {
         or_panic(self.try_commit());
     }
 
-    /// Makes all pending changes in the state below, or none.
+    /// Makes all pending changes in the state below, or none. A `modify` of this view that is in
+    /// progress comes after the commit: its result is pending again.
     ///
     /// # Errors
     ///
-    /// [`StateError::Reentrant`] or [`StateError::Busy`] if a `modify` closure holds one of the
-    /// keys and cannot finish first; the changes are still pending then.
+    /// - [`StateError::Schema`] if this handle's schema does not allow a change that another
+    ///   handle of the view made;
+    /// - [`StateError::Reentrant`] or [`StateError::Busy`] if a `modify` closure of the state below
+    ///   holds one of the keys and cannot finish first.
+    ///
+    /// The changes are still pending then.
     pub fn try_commit(&self) -> Result<(), StateError> {
         match &*self.node {
             Node::Base(_) => Ok(()),
-            Node::Overlay(overlay) => overlay.commit(),
+            Node::Overlay(overlay) => {
+                self.check_all(&overlay.delta())?;
+                overlay.commit()
+            }
         }
     }
 
@@ -95,6 +108,17 @@ impl State {
         match &*self.node {
             Node::Base(_) => Ok(()),
             Node::Overlay(overlay) => overlay.rollback(),
+        }
+    }
+
+    /// How many views this one is above another state, if it stands on it: 0 if it is the same.
+    pub(crate) fn views_above(&self, other: &State) -> Option<usize> {
+        if Arc::ptr_eq(&self.node, &other.node) {
+            return Some(0);
+        }
+        match &*self.node {
+            Node::Base(_) => None,
+            Node::Overlay(overlay) => overlay.views_above(&other.node),
         }
     }
 }

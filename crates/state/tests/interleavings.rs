@@ -176,3 +176,66 @@ fn a_value_moved_between_a_key_and_its_computed_variable_is_always_found() {
         ]);
     });
 }
+
+#[test]
+fn a_view_never_shows_what_it_never_had() {
+    explore(|| {
+        let state = State::new();
+        state.set("app:k", 1);
+        let view = state.with_delta_tracking();
+        view.set("app:k", 2);
+        let (writer, below) = (view.clone(), state.clone());
+        join([
+            thread::spawn(move || {
+                writer.rollback(); // shows 1
+                writer.set("app:k", 2);
+                below.set("app:k", 3); // never shows
+                below.remove("app:k");
+            }),
+            thread::spawn(move || {
+                let seen = view.get::<u32>("app:k");
+                assert!([Some(1), Some(2)].contains(&seen), "{seen:?}");
+            }),
+        ]);
+    });
+}
+
+#[test]
+fn changes_of_many_keys_and_modifies_keep_their_order() {
+    explore(|| {
+        let state = State::new();
+        let (a, b, c) = (state.clone(), state.clone(), state.clone());
+        join([
+            thread::spawn(move || a.update([("x", 10), ("y", 10)])),
+            thread::spawn(move || {
+                b.modify("x", 0, |n: u32| n + 1);
+            }),
+            thread::spawn(move || {
+                c.modify("y", 0, |n: u32| n + 1);
+            }),
+        ]);
+        for key in ["x", "y"] {
+            assert!([Some(10), Some(11)].contains(&state.get::<u32>(key)));
+        }
+    });
+}
+
+#[test]
+fn a_commit_in_the_way_of_a_modify_loses_nothing() {
+    explore(|| {
+        let state = State::new();
+        let view = state.with_delta_tracking();
+        view.update([("x", 10), ("y", 10)]);
+        let (a, b, c) = (state.clone(), view.clone(), view.clone());
+        join([
+            thread::spawn(move || {
+                a.modify("x", 0, |n: u32| n + 1);
+            }),
+            thread::spawn(move || b.commit()),
+            thread::spawn(move || c.commit()),
+        ]);
+        assert!(!view.has_delta());
+        assert_eq!(state.get::<u32>("y"), Some(10));
+        assert!([Some(10), Some(11)].contains(&state.get::<u32>("x")));
+    });
+}

@@ -97,6 +97,12 @@ fn every_write_is_checked_and_a_refused_one_changes_nothing() {
     assert!(checked.try_modify("nope", 0, |n: u32| n + 1).is_err());
     assert!(checked.try_set_raw("count", json!([])).is_err());
     assert!(checked.with_delta_tracking().try_set("nope", 1).is_err(), "views inherit the schema");
+    let view = state.with_delta_tracking();
+    view.set("nope", 1);
+    assert!(
+        view.with_schema(schema()).try_commit().is_err(),
+        "what another handle made is checked at the commit"
+    );
     assert_eq!(state.to_map(), before);
 
     checked.set("count", 1);

@@ -186,7 +186,7 @@ fn writing_the_key_being_modified_is_an_error() {
             ("remove", |s| s.try_remove("k").map(drop)),
             ("rename from", |s| s.try_rename("k", "x").map(drop)),
             ("rename to", |s| s.try_rename("other", "k").map(drop)),
-            ("merge", |s| s.try_merge(&s.clone())),
+            ("merge", |s| s.try_merge(&s.pick(&["k"]))),
             ("clear_prefix", |s| s.try_clear_prefix("").map(drop)),
             ("set_default", |s| s.try_set_default("k", 0).map(drop)),
             ("commit", |s| {
@@ -205,11 +205,13 @@ fn writing_the_key_being_modified_is_an_error() {
         }
         assert_eq!(Value::from(state.to_map()), json!({"k": 10, "other": 2}));
         let view = state.with_delta_tracking();
+        view.set("k", 1);
         view.modify("k", 0, |n: i32| {
             assert!(matches!(view.try_rollback(), Err(StateError::Reentrant { .. })));
-            assert!(matches!(view.try_commit(), Err(StateError::Reentrant { .. })));
-            n
+            view.commit();
+            n + 1
         });
+        assert_eq!((state.get::<i32>("k"), view.get::<i32>("k")), (Some(1), Some(2)), "commit, then modify");
     });
 }
 
@@ -325,4 +327,58 @@ fn everything_at_once_ends() {
         });
         assert_eq!(state.keys().len(), state.snapshot().iter().count(), "index and tables agree");
     });
+}
+
+#[test]
+fn writes_of_many_keys_get_their_turn_among_busy_closures() {
+    ends(|| {
+        let state = State::new();
+        let view = state.with_delta_tracking();
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for number in 0..4 {
+                let (state, view, stop) = (&state, &view, &stop);
+                scope.spawn(move || {
+                    while !stop.load(Ordering::Relaxed) {
+                        for target in [state, view] {
+                            target.modify(&format!("k{number}"), 0, |n: u64| {
+                                thread::sleep(Duration::from_millis(1));
+                                n + 1
+                            });
+                        }
+                    }
+                });
+            }
+            for round in 0..20 {
+                let all = (0..4).map(|number| (format!("k{number}"), round));
+                state.update(all.clone());
+                view.update(all);
+                view.commit();
+                state.clear_prefix("k");
+                state.rename("k0", "k1");
+                view.rollback();
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+    });
+}
+
+#[test]
+fn merging_with_itself_or_a_view_loses_no_update() {
+    let state = State::new();
+    let view = state.with_delta_tracking();
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                state.merge(&state);
+                state.merge(&view);
+            }
+        });
+        for _ in 0..5_000 {
+            state.modify("n", 0u64, |n| n + 1);
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(state.get::<u64>("n"), Some(5_000));
 }

@@ -135,7 +135,7 @@ fn try_get_tells_absent_from_wrong_type() {
     assert!(matches!(error, StateError::WrongType { .. }));
     assert_eq!(
         error.to_string(),
-        "state key `name` holds a string, which does not read as `u32`: invalid type: string \"Ada\", expected u32"
+        "state key `name` holds a string, which does not read as `u32`: invalid type: string \"…\", expected u32"
     );
 }
 
@@ -191,4 +191,64 @@ fn debug_output_holds_no_values() {
     state.set("temp:token", "s3cret");
     assert_eq!(format!("{state:?}"), "State { keys: 1, pending: 0 }");
     assert_eq!(format!("{:?}", state.snapshot()), "{\"temp:token\"}");
+}
+
+#[test]
+fn errors_do_not_carry_what_is_stored() {
+    let state = State::new();
+    state.set("temp:token", "s3cret".repeat(50_000));
+    let error = state.try_get::<u32>("temp:token").unwrap_err().to_string();
+    assert!(!error.contains("s3cret") && error.len() < 300, "{error}");
+    assert!(matches!(
+        state.try_get::<Option<Vec<String>>>("temp:token"),
+        Err(StateError::WrongType { expected, .. }) if expected == "Option<Vec<String>>"
+    ));
+}
+
+#[test]
+fn variants_count_as_the_levels_they_make() {
+    #[derive(Serialize)]
+    enum Nested {
+        Tuple(Box<Nested>, u8),
+        End,
+    }
+    let nested = |levels: usize| (0..levels).fold(Nested::End, |inner, _| Nested::Tuple(Box::new(inner), 0));
+    let state = State::new();
+    assert!(state.try_set("fits", nested(100)).is_ok());
+    assert!(refusal(&state, "deeper", nested(101)).contains("nested deeper than 200 levels"));
+}
+
+#[test]
+fn two_fields_of_one_name_are_refused() {
+    #[derive(Serialize)]
+    struct Flat {
+        a: u8,
+        #[serde(flatten)]
+        rest: BTreeMap<String, u8>,
+    }
+    let state = State::new();
+    let flat = Flat { a: 1, rest: BTreeMap::from([("a".to_owned(), 2)]) };
+    assert!(refusal(&state, "flat", flat).contains("two fields named \"a\""));
+}
+
+#[test]
+fn raw_json_is_taken_if_nothing_of_it_is_lost() {
+    use serde_json::value::RawValue;
+    let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
+    let state = State::new();
+    state.set("raw", raw(r#"{"a": [1, 2.5]}"#));
+    assert_eq!(state.get_raw("raw").unwrap(), json!({"a": [1, 2.5]}));
+    assert!(refusal(&state, "wide", raw("123456789012345678901234567890")).contains("would be rounded"));
+    assert!(refusal(&state, "deep", raw(&("[".repeat(201) + &"]".repeat(201)))).contains("nested deeper"));
+
+    let wide = sessile_state::SharedValue::from_json("[123456789012345678901234567890]").unwrap();
+    state.set_raw("wide", wide);
+    assert_eq!(state.get::<Vec<u128>>("wide"), Some(vec![123_456_789_012_345_678_901_234_567_890]));
+    let copy = State::new();
+    copy.merge(&state.with_delta_tracking());
+    assert_eq!(copy.get_raw("wide").unwrap().to_string(), "[123456789012345678901234567890]");
+    assert_eq!(
+        serde_json::to_string(&copy.pick(&["wide"])).unwrap(),
+        r#"{"wide":[123456789012345678901234567890]}"#
+    );
 }

@@ -23,14 +23,24 @@ fn removals_are_changes_too() {
 }
 
 #[test]
-fn removing_what_is_only_pending_leaves_nothing() {
+fn a_removal_counts_whatever_happens_below() {
     let state = State::new();
     let view = state.with_delta_tracking();
+    assert_eq!(view.remove("never_there"), None);
+    assert!(!view.has_delta(), "removing nothing changes nothing");
     view.set("new", 1);
     assert_eq!(view.remove("new"), Some(json!(1)));
-    assert!(!view.has_delta());
-    assert_eq!(view.remove("never_there"), None);
-    assert!(!view.has_delta());
+    state.set("new", 2);
+    assert!(!view.contains("new"), "what was removed in the view stays removed in it");
+    view.commit();
+    assert!(!state.contains("new"));
+
+    let mut delta = Delta::new();
+    delta.remove("later");
+    view.apply(&delta);
+    state.set("later", 1);
+    assert_eq!(view.delta(), delta);
+    assert!(!view.contains("later"));
 }
 
 #[test]
@@ -115,8 +125,6 @@ fn computed_variables_show_through_views() {
     view.remove("derived:risk");
     assert_eq!(view.get::<u32>("risk"), None);
     assert_eq!(state.get::<u32>("risk"), Some(1));
-    state.set("risk", 4);
-    assert_eq!(view.get::<u32>("risk"), Some(4));
 }
 
 #[test]
@@ -154,4 +162,34 @@ fn snapshots_do_not_move() {
     assert_eq!(of_state.get_raw("a").unwrap()["deep"][1], json!(2));
     assert!(of_state.contains("d"));
     assert_eq!(Value::from(of_view.to_map()), json!({"a": {"deep": [1, 2]}, "derived:d": 1, "pending": 1}));
+}
+
+#[test]
+fn merging_a_view_into_what_it_stands_on_copies_only_what_is_pending() {
+    let state = state_of([("a", 1), ("b", 2)]);
+    let outer = state.with_delta_tracking();
+    outer.set("c", 3);
+    outer.remove("b");
+    let inner = outer.with_delta_tracking();
+    inner.set("c", 30);
+    inner.set("d", 4);
+    state.merge(&inner);
+    assert_eq!(Value::from(state.to_map()), json!({"a": 1, "b": 2, "c": 30, "d": 4}));
+    let before = state.to_map();
+    state.merge(&state);
+    assert_eq!(state.to_map(), before);
+}
+
+#[test]
+fn picked_computed_variables_stay_computed() {
+    let state = state_of([("derived:risk", 1), ("plain", 2)]);
+    let picked = state.pick(&["risk", "plain", "absent"]);
+    assert_eq!(picked.keys(), ["derived:risk", "plain"]);
+    assert_eq!(picked.get::<u32>("risk"), Some(1));
+}
+
+#[test]
+#[should_panic(expected = "more than 100 delta views stand on each other")]
+fn views_do_not_stack_without_end() {
+    (0..=100).fold(State::new(), |state, _| state.with_delta_tracking());
 }
