@@ -1,0 +1,39 @@
+//! Time and ids come in through the door, so that tests can choose them.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What time it is.
+pub trait Clock: Send + Sync {
+    /// Unix seconds.
+    fn now(&self) -> f64;
+}
+
+/// The computer's clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> f64 {
+        // Before 1970 the difference is negative, and so is the time.
+        match SystemTime::now().duration_since(UNIX_EPOCH) {
+            Ok(since) => since.as_secs_f64(),
+            Err(before) => -before.duration().as_secs_f64(),
+        }
+    }
+}
+
+/// Where new ids come from.
+pub trait Ids: Send + Sync {
+    /// An id that was never given out before.
+    fn new_id(&self) -> String;
+}
+
+/// Random ids (UUID version 4).
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RandomIds;
+
+impl Ids for RandomIds {
+    fn new_id(&self) -> String {
+        uuid::Uuid::new_v4().to_string()
+    }
+}

@@ -1,0 +1,94 @@
+use std::collections::BTreeMap;
+
+use sessile_state::{Delta, SharedValue};
+
+use super::content::Content;
+use super::opaque::Opaque;
+use crate::record::record;
+
+record! {
+    /// What an event does beside being said.
+    pub struct EventActions {
+        /// Keys set by this event, with their prefixes. Null is a value.
+        pub state_delta: BTreeMap<String, SharedValue> = "stateDelta",
+        /// Artifacts saved by this event, and their new versions.
+        pub artifact_delta: BTreeMap<String, i64> = "artifactDelta",
+        /// Credentials that calls wait for.
+        pub requested_auth_configs: BTreeMap<String, Opaque> = "requestedAuthConfigs",
+        /// Confirmations that calls wait for.
+        pub requested_tool_confirmations: BTreeMap<String, ToolConfirmation> = "requestedToolConfirmations",
+        /// Whether a tool's answer is the final one.
+        pub skip_summarization: Option<bool> = "skipSummarization",
+        /// The agent that goes on.
+        pub transfer_to_agent: Option<String> = "transferToAgent",
+        /// Why.
+        pub transfer_reason: Option<String> = "transferReason",
+        /// Whether the agent above goes on.
+        pub escalate: Option<bool>,
+        /// A summary in the place of earlier events.
+        pub compaction: Option<Compaction>,
+        /// Whether the agent is done with this invocation.
+        pub end_of_agent: Option<bool> = "endOfAgent",
+        /// Where a composite agent is.
+        pub agent_state: Option<BTreeMap<String, SharedValue>> = "agentState",
+        /// Everything from this invocation on is taken back.
+        pub rewind_before_invocation_id: Option<String> = "rewindBeforeInvocationId",
+        /// Where a workflow goes on.
+        pub route: Option<SharedValue>,
+        /// What a user interface shows.
+        pub render_ui_widgets: Option<Vec<UiWidget>> = "renderUiWidgets",
+        /// An answer set by a tool.
+        pub set_model_response: Option<SharedValue> = "setModelResponse",
+    }
+}
+
+impl EventActions {
+    /// Actions that set these keys.
+    pub fn from_delta<K: Into<String>, V: Into<SharedValue>>(
+        delta: impl IntoIterator<Item = (K, V)>,
+    ) -> Self {
+        let state_delta = delta.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+        Self { state_delta, ..Self::default() }
+    }
+
+    /// The keys that are set; removals are the event's, see [`Event::delta`](super::Event::delta).
+    pub(crate) fn sets(&self) -> Delta {
+        self.state_delta.iter().map(|(key, value)| (key, value.clone())).collect()
+    }
+}
+
+record! {
+    /// A question to the user whether a tool may run.
+    pub struct ToolConfirmation {
+        /// The question.
+        pub hint: Option<String>,
+        /// The answer.
+        pub confirmed: Option<bool>,
+        /// What came with the answer.
+        pub payload: Option<SharedValue>,
+    }
+}
+
+record! {
+    /// A summary in the place of the events of a span of time.
+    pub struct Compaction {
+        /// The first event's time.
+        pub start_timestamp: Option<f64> = "startTimestamp",
+        /// The last event's time.
+        pub end_timestamp: Option<f64> = "endTimestamp",
+        /// The summary.
+        pub compacted_content: Option<Content> = "compactedContent",
+    }
+}
+
+record! {
+    /// Something for a user interface to show.
+    pub struct UiWidget {
+        /// Which.
+        pub id: Option<String>,
+        /// Who draws it.
+        pub provider: Option<String>,
+        /// What it shows.
+        pub payload: Option<SharedValue>,
+    }
+}

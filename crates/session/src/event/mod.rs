@@ -1,0 +1,223 @@
+//! The immutable records of a session.
+
+mod actions;
+mod bytes;
+mod content;
+mod opaque;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sessile_state::{Delta, SharedValue};
+
+pub use actions::{Compaction, EventActions, ToolConfirmation, UiWidget};
+pub use bytes::Bytes;
+pub use content::{
+    Blob, Content, FileData, FunctionCall, FunctionResponse, Part, ServerToolCall, ServerToolResponse,
+};
+pub use opaque::Opaque;
+
+use crate::record::{Stored, record};
+
+/// Where an event lists the keys that it removes, in its custom metadata. For readers that do not
+/// know removal, `stateDelta` sets these keys to null.
+pub const REMOVED: &str = "sessile:removed";
+
+record! {
+    /// One record of a session: who, what was said or called, and the changes it carries.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use sessile_session::{Content, Event, EventActions};
+    ///
+    /// let mut event = Event::new("user").with_content(Content::text("user", "hello"));
+    /// event.actions = EventActions::from_delta([("step", json!("greeting"))]);
+    ///
+    /// let wire = serde_json::to_value(&event).unwrap();
+    /// assert_eq!(wire["actions"]["stateDelta"]["step"], "greeting");
+    /// ```
+    pub struct Event {
+        /// Unique in its session; made when the event is appended, if empty.
+        pub id: String,
+        /// The invocation that it is part of.
+        pub invocation_id: String = "invocationId",
+        /// `user`, or the name of an agent.
+        pub author: String,
+        /// Unix seconds; the time of the append, if zero. Says nothing about order.
+        pub timestamp: f64,
+        /// What was said.
+        pub content: Option<Content>,
+        /// What it does beside being said.
+        pub actions: EventActions,
+        /// What a workflow's node put out.
+        pub output: Option<SharedValue>,
+        /// The workflow's node that made it.
+        pub node_info: NodeInfo = "nodeInfo",
+        /// Calls in this event whose answers take long.
+        pub long_running_tool_ids: Option<BTreeSet<String>> = "longRunningToolIds",
+        /// The branch of agents that sees it.
+        pub branch: Option<String>,
+        /// The task that sees it.
+        pub isolation_scope: Option<String> = "isolationScope",
+        /// Whether it is a piece of an event that is still coming; such an event is never stored.
+        pub partial: Option<bool>,
+        /// Whether the model's turn is over.
+        pub turn_complete: Option<bool> = "turnComplete",
+        /// Why it is over.
+        pub turn_complete_reason: Option<String> = "turnCompleteReason",
+        /// How an interaction stands.
+        pub interaction_status: Option<String> = "interactionStatus",
+        /// Why the model stopped.
+        pub finish_reason: Option<String> = "finishReason",
+        /// What went wrong, for programs.
+        pub error_code: Option<String> = "errorCode",
+        /// What went wrong, for people.
+        pub error_message: Option<String> = "errorMessage",
+        /// Whether the user interrupted the model.
+        pub interrupted: Option<bool>,
+        /// The application's own notes.
+        pub custom_metadata: Option<BTreeMap<String, SharedValue>> = "customMetadata",
+        /// Tokens that were used.
+        pub usage_metadata: Option<Opaque> = "usageMetadata",
+        /// Sources of the answer.
+        pub grounding_metadata: Option<Opaque> = "groundingMetadata",
+        /// Quotations in the answer.
+        pub citation_metadata: Option<Opaque> = "citationMetadata",
+        /// How sure the model was, token by token.
+        pub logprobs_result: Option<Opaque> = "logprobsResult",
+        /// How sure the model was.
+        pub avg_logprobs: Option<f64> = "avgLogprobs",
+        /// The model that answered.
+        pub model_version: Option<String> = "modelVersion",
+        /// What the user was heard to say.
+        pub input_transcription: Option<Opaque> = "inputTranscription",
+        /// What the model said aloud.
+        pub output_transcription: Option<Opaque> = "outputTranscription",
+        /// The handle with which a live session goes on.
+        pub live_session_resumption_update: Option<Opaque> = "liveSessionResumptionUpdate",
+        /// The live session.
+        pub live_session_id: Option<String> = "liveSessionId",
+        /// The server's notice that it will disconnect.
+        pub go_away: Option<Opaque> = "goAway",
+        /// Whether the user speaks.
+        pub voice_activity: Option<Opaque> = "voiceActivity",
+        /// What was cached; its fields have one spelling.
+        pub cache_metadata: Option<SharedValue> = "cacheMetadata",
+        /// The interaction.
+        pub interaction_id: Option<String> = "interactionId",
+        /// The environment.
+        pub environment_id: Option<String> = "environmentId",
+    }
+}
+
+record! {
+    /// The workflow's node that made an event.
+    pub struct NodeInfo {
+        /// Its place in the workflow; empty outside of one.
+        pub path: String,
+        /// The nodes whose output it is.
+        pub output_for: Option<Vec<String>> = "outputFor",
+        /// Whether the message is the output.
+        pub message_as_output: Option<bool> = "messageAsOutput",
+    }
+}
+
+impl Event {
+    /// An event by this author that says and does nothing yet.
+    pub fn new(author: impl Into<String>) -> Self {
+        Self { author: author.into(), ..Self::default() }
+    }
+
+    /// With this content.
+    #[must_use]
+    pub fn with_content(mut self, content: Content) -> Self {
+        self.content = Some(content);
+        self
+    }
+
+    /// With these changes, in the place of those it had.
+    #[must_use]
+    pub fn with_delta(mut self, delta: &Delta) -> Self {
+        self.set_delta(delta);
+        self
+    }
+
+    /// The changes it carries: keys set, and keys removed.
+    pub fn delta(&self) -> Delta {
+        let mut delta = self.actions.sets();
+        self.removed().iter().for_each(|key| delta.remove(key));
+        delta
+    }
+
+    /// Replaces the changes it carries.
+    pub fn set_delta(&mut self, delta: &Delta) {
+        let removed: Vec<&str> = delta.removed().collect();
+        let sets = delta.values().map(|(key, value)| (key.to_owned(), value.clone()));
+        let nulls = removed.iter().map(|&key| (key.to_owned(), serde_json::Value::Null.into()));
+        self.actions.state_delta = sets.chain(nulls).collect();
+        let mut metadata: BTreeMap<_, _> = self.custom_metadata.take().into_iter().flatten().collect();
+        if removed.is_empty() {
+            metadata.remove(REMOVED);
+        } else {
+            metadata.insert(REMOVED.to_owned(), serde_json::Value::from(removed).into());
+        }
+        self.custom_metadata = (!metadata.is_empty()).then_some(metadata);
+    }
+
+    /// The tools that it calls.
+    pub fn function_calls(&self) -> impl Iterator<Item = &FunctionCall> {
+        self.parts().iter().filter_map(|part| part.function_call.as_ref())
+    }
+
+    /// The answers of tools in it.
+    pub fn function_responses(&self) -> impl Iterator<Item = &FunctionResponse> {
+        self.parts().iter().filter_map(|part| part.function_response.as_ref())
+    }
+
+    /// Whether it is a piece of an event that is still coming.
+    pub fn is_partial(&self) -> bool {
+        self.partial == Some(true)
+    }
+
+    /// Whether an agent's answer is complete with this event.
+    pub fn is_final_response(&self) -> bool {
+        let long_running = self.long_running_tool_ids.as_ref().is_some_and(|ids| !ids.is_empty());
+        if self.actions.skip_summarization == Some(true) || long_running {
+            return true;
+        }
+        let calls = self.function_calls().next().is_some();
+        if self.error_code.is_some() && !self.is_partial() && !calls {
+            return true;
+        }
+        let ends_with_result = self.parts().last().is_some_and(|part| part.code_execution_result.is_some());
+        !calls && self.function_responses().next().is_none() && !self.is_partial() && !ends_with_result
+    }
+
+    /// Its JSON in the spelling of storage.
+    ///
+    /// # Errors
+    ///
+    /// serde_json's, if a number has no JSON form.
+    pub fn to_stored_json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string(&Stored(self))
+    }
+
+    /// Whether all its numbers have a JSON form.
+    pub(crate) fn is_finite(&self) -> bool {
+        let compaction =
+            self.actions.compaction.iter().flat_map(|span| [span.start_timestamp, span.end_timestamp]);
+        let numbers = compaction.chain([Some(self.timestamp), self.avg_logprobs]);
+        numbers.flatten().all(f64::is_finite)
+    }
+
+    fn parts(&self) -> &[Part] {
+        self.content.as_ref().map_or(&[], Content::parts)
+    }
+
+    fn removed(&self) -> Vec<String> {
+        let listed = self.custom_metadata.as_ref().and_then(|metadata| metadata.get(REMOVED));
+        let keys =
+            listed.and_then(|keys| keys.as_array()).into_iter().flatten().filter_map(|key| key.as_str());
+        let is_null = |key: &str| self.actions.state_delta.get(key).is_some_and(|value| value.is_null());
+        keys.filter(|key| is_null(key)).map(str::to_owned).collect()
+    }
+}

@@ -1,0 +1,91 @@
+use std::fmt;
+
+/// The address of a session. An id is unique only under its application and user, so nothing in
+/// Sessile takes a bare id.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionKey {
+    app: String,
+    user: String,
+    id: String,
+}
+
+/// The longest id of any kind, in characters.
+pub const MAX_ID: usize = 128;
+
+impl SessionKey {
+    /// An address; white space around the session's id is taken off.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidId`] names the part that is blank, padded, too long, or holds U+0000.
+    pub fn new(app: impl Into<String>, user: impl Into<String>, id: &str) -> Result<Self, InvalidId> {
+        let (app, user) = (app.into(), user.into());
+        check_app(&app)?;
+        check_user(&user)?;
+        let id = id.trim().to_owned();
+        check("session id", &id)?;
+        Ok(Self { app, user, id })
+    }
+
+    /// The application.
+    pub fn app(&self) -> &str {
+        &self.app
+    }
+
+    /// The user.
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// The session's id, unique under application and user.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+impl fmt::Display for SessionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.app, self.user, self.id)
+    }
+}
+
+/// Whether this can be the name of an application.
+pub(crate) fn check_app(app: &str) -> Result<(), InvalidId> {
+    check("app name", app)
+}
+
+/// Whether this can be the id of a user.
+pub(crate) fn check_user(user: &str) -> Result<(), InvalidId> {
+    check("user id", user)
+}
+
+/// Whether this can be the id of an event.
+pub(crate) fn check_event(id: &str) -> Result<(), InvalidId> {
+    check("event id", id)
+}
+
+fn check(what: &'static str, id: &str) -> Result<(), InvalidId> {
+    let length = id.chars().count();
+    let problem = if id.trim().is_empty() {
+        "is blank"
+    } else if id.trim() != id {
+        "begins or ends with white space"
+    } else if length > MAX_ID {
+        "is longer than 128 characters"
+    } else if id.contains('\0') {
+        "contains U+0000"
+    } else {
+        return Ok(());
+    };
+    Err(InvalidId { what, id: id.chars().take(MAX_ID).collect(), problem })
+}
+
+/// An id that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the {what} {id:?} {problem}; use 1 to 128 characters without white space around them")]
+pub struct InvalidId {
+    what: &'static str,
+    /// At most its first 128 characters.
+    id: String,
+    problem: &'static str,
+}

@@ -1,0 +1,53 @@
+//! What may be stored.
+
+use sessile_state::{Delta, Scope, ScopedDelta};
+
+use crate::error::SessionError;
+use crate::event::Event;
+use crate::key::check_event;
+
+/// Separates a delta by scope, without its `temp:` keys, if every key can be stored and read back
+/// under its name.
+pub(super) fn checked(delta: &Delta) -> Result<ScopedDelta, SessionError> {
+    for (key, _) in delta.iter() {
+        let (scope, name) = Scope::of(key);
+        if scope != Scope::Session && Scope::of(name).0 == scope {
+            return Err(SessionError::InvalidState {
+                key: key.to_owned(),
+                reason: format!("it has the prefix `{}` twice; write it once", scope.prefix()),
+            });
+        }
+    }
+    Ok(delta.split())
+}
+
+/// Takes the `temp:` keys out of an event, and checks what is left of it.
+pub(super) fn prepared(event: &mut Event) -> Result<ScopedDelta, SessionError> {
+    check_event(&event.id)?;
+    if !event.is_finite() {
+        return Err(invalid(event, "one of its times or probabilities is NaN or infinite"));
+    }
+    if event.invocation_id.chars().count() > 256 {
+        return Err(invalid(event, "its invocation id is longer than 256 characters"));
+    }
+    let mut delta = event.delta();
+    let temporary: Vec<String> =
+        delta.iter().map(|(key, _)| key.to_owned()).filter(|key| Scope::of(key).0 == Scope::Temp).collect();
+    if !temporary.is_empty() {
+        let kept = delta.iter().filter(|(key, _)| Scope::of(key).0 != Scope::Temp);
+        let mut without = Delta::new();
+        for (key, change) in kept {
+            match change {
+                sessile_state::Change::Set(value) => without.set(key, value.clone()),
+                sessile_state::Change::Remove => without.remove(key),
+            }
+        }
+        event.set_delta(&without);
+        delta = without;
+    }
+    checked(&delta)
+}
+
+fn invalid(event: &Event, reason: &str) -> SessionError {
+    SessionError::InvalidEvent { id: event.id.clone(), reason: reason.to_owned() }
+}

@@ -1,0 +1,143 @@
+//! What a session was, and how to get back to it.
+
+use std::sync::Arc;
+
+use sessile_state::{Change, Delta};
+
+use super::SessionService;
+use super::append::Outcome;
+use crate::error::SessionError;
+use crate::event::Event;
+use crate::key::SessionKey;
+use crate::session::Session;
+use crate::store::{EventWindow, Expect, SessionEvent, StateMap, StoredSession, Version, apply};
+
+impl SessionService {
+    /// The session's own state at a version: its initial state (version 0) and what its events up
+    /// to that version changed. Application and user state have no versions of their own.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NotFound`], or [`SessionError::NotInHistory`] if the session has not come to
+    /// that version yet.
+    pub async fn state_at(&self, key: &SessionKey, version: Version) -> Result<StateMap, SessionError> {
+        let stored = self.whole(key).await?;
+        check_version(&stored, version)?;
+        Ok(fold(&stored, version))
+    }
+
+    /// Takes back everything since an invocation began: appends one event after which the session's
+    /// own state is what it was before, initial state included. Nothing is deleted; application and
+    /// user state stay. Returns the session.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NotFound`]; [`SessionError::NotInHistory`] if no event is of that invocation;
+    /// [`SessionError::Conflict`] if the session is changed meanwhile.
+    pub async fn rewind(&self, key: &SessionKey, before_invocation: &str) -> Result<Session, SessionError> {
+        let stored = self.whole(key).await?;
+        let first = stored.events.iter().find(|event| event.invocation_id == before_invocation);
+        let Some(first) = first.filter(|_| !before_invocation.is_empty()) else {
+            return Err(not_in_history(key, format!("invocation {before_invocation:?}")));
+        };
+        let before = fold(&stored, first.version - 1);
+        let mut event = Event::new("user").with_delta(&difference(&stored.session, &before));
+        event.invocation_id = format!("e-{}", self.ids.new_id());
+        event.actions.rewind_before_invocation_id = Some(before_invocation.to_owned());
+        let expect = Expect { session: Some(stored.version), ..Expect::default() };
+        let mut session = Session::from(stored);
+        if let Outcome::Committed { event, delta, appended } = self.commit(key, event, expect).await? {
+            let event = SessionEvent { version: appended.version, event };
+            session.advance(event, &delta, appended.update_time);
+        }
+        Ok(session)
+    }
+
+    /// A new session that begins as this one was at a version: the same initial state and the same
+    /// events up to it. Application and user state are shared as ever.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NotFound`]; [`SessionError::NotInHistory`] if the session has not come to that
+    /// version yet; [`SessionError::AlreadyExists`] if the new id is taken.
+    pub async fn fork(
+        &self,
+        key: &SessionKey,
+        version: Version,
+        new_id: Option<&str>,
+    ) -> Result<Session, SessionError> {
+        let stored = self.whole(key).await?;
+        check_version(&stored, version)?;
+        let made;
+        let id = match new_id.map(str::trim) {
+            None | Some("") => {
+                made = self.ids.new_id();
+                &made
+            }
+            Some(id) => id,
+        };
+        let new_key = SessionKey::new(key.app(), key.user(), id)?;
+        let events = stored.events.iter().filter(|event| event.version <= version);
+        let new = crate::store::NewSession {
+            key: new_key,
+            time: self.clock.now(),
+            session: initial(&stored),
+            app: Delta::new(),
+            user: Delta::new(),
+            events: events.map(|event| (event.event.clone(), event.delta().split().session)).collect(),
+        };
+        Ok(self.store.create(new).await?.into())
+    }
+
+    async fn whole(&self, key: &SessionKey) -> Result<StoredSession, SessionError> {
+        let stored = self.store.get(key, EventWindow::ALL).await?;
+        stored.ok_or_else(|| SessionError::NotFound { key: key.clone() })
+    }
+}
+
+fn check_version(stored: &StoredSession, version: Version) -> Result<(), SessionError> {
+    if version > stored.version {
+        return Err(not_in_history(&stored.key, format!("version {version} yet, only {}", stored.version)));
+    }
+    Ok(())
+}
+
+fn not_in_history(key: &SessionKey, what: String) -> SessionError {
+    SessionError::NotInHistory { key: key.clone(), what }
+}
+
+/// The session's own state after its events up to a version.
+fn fold(stored: &StoredSession, version: Version) -> StateMap {
+    let mut state = initial(stored);
+    for event in stored.events.iter().take_while(|event| event.version <= version) {
+        apply(&mut state, &event.delta().split().session);
+    }
+    state
+}
+
+/// The session's state at version 0. If it was not kept, it is what no event ever changed.
+fn initial(stored: &StoredSession) -> StateMap {
+    if let Some(initial) = &stored.initial {
+        return Arc::unwrap_or_clone(initial.clone());
+    }
+    let mut state = (*stored.session).clone();
+    for event in &stored.events {
+        event.delta().split().session.iter().for_each(|(key, _)| drop(state.remove(key)));
+    }
+    state
+}
+
+/// What makes `from` into `to`.
+fn difference(from: &StateMap, to: &StateMap) -> Delta {
+    let mut delta = Delta::new();
+    for (key, value) in to.iter().filter(|(key, value)| from.get(*key) != Some(value)) {
+        delta.set(key, value.clone());
+    }
+    from.keys().filter(|key| !to.contains_key(*key)).for_each(|key| delta.remove(key));
+    debug_assert!({
+        let mut changed = from.clone();
+        apply(&mut changed, &delta);
+        changed == *to && delta.iter().all(|(_, change)| matches!(change, Change::Set(_) | Change::Remove))
+    });
+    delta
+}

@@ -1,0 +1,71 @@
+use super::SessionService;
+use crate::error::SessionError;
+use crate::key::{check_app, check_user};
+use crate::session::Session;
+use crate::store::{ListPlace, ListQuery};
+
+/// Which sessions are listed.
+#[derive(Debug, Clone, Default)]
+pub struct ListSessions {
+    /// Of this application.
+    pub app: String,
+    /// Of this user only.
+    pub user: Option<String>,
+    /// At most this many on a page; 100 if it is zero.
+    pub page_size: usize,
+    /// Where the page before ended.
+    pub page_token: Option<String>,
+    /// The most recently changed first; otherwise last.
+    pub newest_first: bool,
+}
+
+/// Some of the sessions, with their state and without their events.
+#[derive(Debug, Clone)]
+pub struct Page {
+    /// The sessions.
+    pub sessions: Vec<Session>,
+    /// The token of the next page, if there is one.
+    pub next: Option<String>,
+}
+
+impl SessionService {
+    /// Lists sessions page by page, in the order of their last change.
+    ///
+    /// # Errors
+    ///
+    /// - [`SessionError::InvalidCursor`] if the token is not from a list;
+    /// - [`SessionError::InvalidId`] if it cannot be an application or user.
+    pub async fn list(&self, list: &ListSessions) -> Result<Page, SessionError> {
+        check_app(&list.app)?;
+        list.user.as_deref().map(check_user).transpose()?;
+        let size = if list.page_size == 0 { 100 } else { list.page_size.min(10_000) };
+        let query = ListQuery {
+            app: list.app.clone(),
+            user: list.user.clone(),
+            limit: size + 1,
+            after: list.page_token.as_deref().map(parse).transpose()?,
+            newest_first: list.newest_first,
+        };
+        let mut stored = self.store.list(&query).await?;
+        let more = stored.len() > size;
+        stored.truncate(size);
+        let last = stored.last().filter(|_| more);
+        let next = last.map(|session| token(session.update_time, session.key.user(), session.key.id()));
+        Ok(Page { sessions: stored.into_iter().map(Session::from).collect(), next })
+    }
+}
+
+/// A place as a token: the bits of the time, so that no digit is lost, and the two ids as JSON.
+fn token(update_time: f64, user: &str, id: &str) -> String {
+    serde_json::json!([update_time.to_bits(), user, id]).to_string()
+}
+
+fn parse(token: &str) -> Result<ListPlace, SessionError> {
+    let (bits, user, id) =
+        serde_json::from_str::<(u64, String, String)>(token).map_err(|_| SessionError::InvalidCursor)?;
+    let update_time = f64::from_bits(bits);
+    if !update_time.is_finite() {
+        return Err(SessionError::InvalidCursor);
+    }
+    Ok(ListPlace { update_time, user, id })
+}

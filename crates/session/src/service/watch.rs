@@ -1,0 +1,117 @@
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::stream::{Stream, unfold};
+use tokio::sync::Notify;
+
+use super::SessionService;
+use crate::error::SessionError;
+use crate::key::SessionKey;
+use crate::store::{EventWindow, SessionEvent, Store, Version};
+
+/// The changes of a session, one event after the other, each after its commit and in the order of
+/// versions, whichever process made it.
+pub struct Watch {
+    key: SessionKey,
+    store: Arc<dyn Store>,
+    /// The last version that was handed out.
+    seen: Version,
+    /// Read from the store and not handed out yet.
+    ready: VecDeque<SessionEvent>,
+    poll_interval: Duration,
+    notify: Arc<Notify>,
+    watchers: Arc<Watchers>,
+}
+
+impl SessionService {
+    /// Watches a session from after a version on.
+    pub fn watch(&self, key: &SessionKey, after: Version) -> Watch {
+        Watch {
+            key: key.clone(),
+            store: self.store.clone(),
+            seen: after,
+            ready: VecDeque::new(),
+            poll_interval: self.poll_interval,
+            notify: self.watchers.enter(key),
+            watchers: self.watchers.clone(),
+        }
+    }
+}
+
+impl Watch {
+    /// The next change; `None` when the session was deleted.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading the session. The watch may be used again afterwards.
+    pub async fn next(&mut self) -> Result<Option<SessionEvent>, SessionError> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                self.seen = event.version;
+                return Ok(Some(event));
+            }
+            // Listening begins before the store is read, so that no commit falls in between.
+            let notify = self.notify.clone();
+            let told = notify.notified();
+            tokio::pin!(told);
+            told.as_mut().enable();
+            let window = EventWindow::after_version(self.seen);
+            let Some(stored) = self.store.get(&self.key, window).await? else { return Ok(None) };
+            self.ready = stored.events.into();
+            if self.ready.is_empty() {
+                // Elapsed or told, it looks again: other processes tell nobody.
+                drop(tokio::time::timeout(self.poll_interval, told).await);
+            }
+        }
+    }
+
+    /// The changes as a stream, which ends after an error or when the session was deleted.
+    pub fn into_stream(self) -> impl Stream<Item = Result<SessionEvent, SessionError>> + Send {
+        unfold(Some(self), |watch| async {
+            let mut watch = watch?;
+            match watch.next().await {
+                Ok(Some(event)) => Some((Ok(event), Some(watch))),
+                Ok(None) => None,
+                Err(error) => Some((Err(error), None)),
+            }
+        })
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.watchers.leave(&self.key, &self.notify);
+    }
+}
+
+/// Who is told of commits in this process.
+#[derive(Default)]
+pub(super) struct Watchers {
+    by_session: Mutex<HashMap<SessionKey, Arc<Notify>>>,
+}
+
+impl Watchers {
+    /// Tells all who watch a session that it changed.
+    pub(super) fn tell(&self, key: &SessionKey) {
+        if let Some(notify) = self.table().get(key) {
+            notify.notify_waiters();
+        }
+    }
+
+    fn enter(&self, key: &SessionKey) -> Arc<Notify> {
+        self.table().entry(key.clone()).or_default().clone()
+    }
+
+    /// Forgets a session that nobody else watches: the table and the leaver hold the last two.
+    fn leave(&self, key: &SessionKey, notify: &Arc<Notify>) {
+        let mut table = self.table();
+        if Arc::strong_count(notify) <= 2 {
+            table.remove(key);
+        }
+    }
+
+    fn table(&self) -> MutexGuard<'_, HashMap<SessionKey, Arc<Notify>>> {
+        self.by_session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,172 @@
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::{Map, Value};
+use sessile_state::{Delta, SharedValue, State, StateError, merge_scopes};
+
+use crate::key::SessionKey;
+use crate::store::{SessionEvent, StateMap, StoredSession, Version, apply};
+
+/// A session as it was when it was read.
+///
+/// It has no setters: state changes by appending events, so that no change is made in a place
+/// where it would be lost. Appending through the service brings it up to date.
+#[derive(Debug, Clone)]
+pub struct Session {
+    key: SessionKey,
+    version: Version,
+    scope_versions: ScopeVersions,
+    update_time: f64,
+    state: SessionState,
+    events: Vec<SessionEvent>,
+}
+
+/// The versions of the shared state that a session was read with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ScopeVersions {
+    pub(crate) app: Version,
+    pub(crate) user: Version,
+}
+
+impl Session {
+    /// Where it is.
+    pub fn key(&self) -> &SessionKey {
+        &self.key
+    }
+
+    /// Its revision: 0 at creation, one more with every event.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// When it was last changed, in Unix seconds.
+    pub fn last_update_time(&self) -> f64 {
+        self.update_time
+    }
+
+    /// What it knows: its own keys, and those of its user (`user:`) and application (`app:`).
+    pub fn state(&self) -> &SessionState {
+        &self.state
+    }
+
+    /// The events that were read, in the order in which they were committed.
+    pub fn events(&self) -> &[SessionEvent] {
+        &self.events
+    }
+
+    pub(crate) fn scope_versions(&self) -> ScopeVersions {
+        self.scope_versions
+    }
+
+    /// Takes in a newer reading, whose events are those after this version.
+    pub(crate) fn catch_up(&mut self, newer: Self) {
+        let mut events = std::mem::take(&mut self.events);
+        events.extend(newer.events);
+        *self = Self {
+            events,
+            key: newer.key,
+            version: newer.version,
+            scope_versions: newer.scope_versions,
+            update_time: newer.update_time,
+            state: newer.state,
+        };
+    }
+
+    /// Takes in an event that was appended right after this version.
+    pub(crate) fn advance(&mut self, event: SessionEvent, delta: &Delta, update_time: f64) {
+        self.version = event.version;
+        self.update_time = update_time;
+        apply(Arc::make_mut(&mut self.state.0), delta);
+        self.events.push(event);
+    }
+}
+
+impl From<StoredSession> for Session {
+    fn from(stored: StoredSession) -> Self {
+        fn entries(map: &StateMap) -> impl Iterator<Item = (&String, SharedValue)> {
+            map.iter().map(|(key, value)| (key, value.clone()))
+        }
+        let state = merge_scopes(entries(&stored.app), entries(&stored.user), entries(&stored.session));
+        Self {
+            key: stored.key,
+            version: stored.version,
+            scope_versions: ScopeVersions { app: stored.app_version, user: stored.user_version },
+            update_time: stored.update_time,
+            state: SessionState(Arc::new(state)),
+            events: stored.events,
+        }
+    }
+}
+
+/// As ADK's clients expect it: `id`, `appName`, `userId`, `state`, `events`, `lastUpdateTime`.
+impl Serialize for Session {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        struct Events<'a>(&'a [SessionEvent]);
+
+        impl Serialize for Events<'_> {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_seq(self.0.iter().map(|event| &*event.event))
+            }
+        }
+
+        let mut map = serializer.serialize_map(Some(6))?;
+        map.serialize_entry("id", self.key.id())?;
+        map.serialize_entry("appName", self.key.app())?;
+        map.serialize_entry("userId", self.key.user())?;
+        map.serialize_entry("state", &*self.state.0)?;
+        map.serialize_entry("events", &Events(&self.events))?;
+        map.serialize_entry("lastUpdateTime", &self.update_time)?;
+        map.end()
+    }
+}
+
+/// What a session knew when it was read: keys with their prefixes, read only.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SessionState(Arc<StateMap>);
+
+impl SessionState {
+    /// The value of a key, if there is one and it reads as a `T`.
+    pub fn get<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
+        self.0.get(key)?.read().ok()
+    }
+
+    /// The value of a key as a `T`, or `None` if the key is absent.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError::WrongType`] if there is a value and it does not read as a `T`.
+    pub fn try_get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, StateError> {
+        self.to_state().try_get(key)
+    }
+
+    /// The value of a key as it is stored.
+    pub fn get_raw(&self, key: &str) -> Option<&SharedValue> {
+        self.0.get(key)
+    }
+
+    /// Whether the key is there; a null is there.
+    pub fn contains(&self, key: &str) -> bool {
+        self.0.contains_key(key)
+    }
+
+    /// The keys, in key order.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// Keys and values, in key order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &SharedValue)> {
+        self.0.iter().map(|(key, value)| (key.as_str(), value))
+    }
+
+    /// A copy as a JSON object.
+    pub fn to_map(&self) -> Map<String, Value> {
+        self.iter().map(|(key, value)| (key.to_owned(), Value::clone(value))).collect()
+    }
+
+    /// A new [`State`] with these keys, to compute with.
+    pub fn to_state(&self) -> State {
+        self.iter().map(|(key, value)| (key, value.clone())).collect()
+    }
+}

@@ -1,0 +1,304 @@
+//! Where sessions are kept.
+//!
+//! To write a store, implement [`Store`] and run `sessile-conformance` on it; the memory store
+//! is the shortest example. `docs/adding-a-store.md` walks through it.
+
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use sessile_state::{Change, Delta, Scope, ScopedDelta, SharedValue};
+
+use crate::error::SessionError;
+use crate::event::Event;
+use crate::key::SessionKey;
+
+/// A revision: 0 at creation, one more with every event. Order and conflicts come from it, never
+/// from a clock.
+pub type Version = u64;
+
+/// Keys without prefix, and their values.
+pub type StateMap = BTreeMap<String, SharedValue>;
+
+/// A place where sessions are kept.
+///
+/// It never sees a prefix: the service separates the scopes and drops `temp:` keys before. The
+/// contract is executable: `sessile-conformance` has a test for each sentence of this
+/// documentation, and every store runs all of them.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// Writes a new session, its events and its changes of application and user state together,
+    /// or nothing. Returns the session as [`get`](Self::get) would.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::AlreadyExists`] if there is a session with this key; it stays untouched.
+    async fn create(&self, new: NewSession) -> Result<StoredSession, SessionError>;
+
+    /// Reads a session as it is at one moment, or `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Corrupt`] if a row cannot be understood.
+    async fn get(&self, key: &SessionKey, window: EventWindow)
+    -> Result<Option<StoredSession>, SessionError>;
+
+    /// Reads a page of sessions, without their events. Costs what the page costs.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Corrupt`] if a row cannot be understood.
+    async fn list(&self, query: &ListQuery) -> Result<Vec<StoredSession>, SessionError>;
+
+    /// Removes a session and its events; application and user state stay. Tells whether there
+    /// was one.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Conflict`] if a version is expected and another is stored.
+    async fn delete(&self, key: &SessionKey, expect: Option<Version>) -> Result<bool, SessionError>;
+
+    /// Writes an event and the changes of the three scopes together, or nothing. Its cost depends
+    /// neither on the length of the history nor on other sessions.
+    ///
+    /// The same event again changes nothing and returns what the first append returned, whatever
+    /// is expected.
+    ///
+    /// # Errors
+    ///
+    /// - [`SessionError::NotFound`] if there is no session with this key;
+    /// - [`SessionError::EventConflict`] if the session has another event with this id;
+    /// - [`SessionError::Conflict`] if a version is not the expected one.
+    async fn append(&self, commit: Commit) -> Result<Appended, SessionError>;
+
+    /// Reads the state of an application or a user; empty if nothing was ever written.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Corrupt`] if the row cannot be understood.
+    async fn scope_state(&self, scope: &ScopeKey) -> Result<StateMap, SessionError>;
+
+    /// Changes the state of an application or a user, without a session.
+    ///
+    /// # Errors
+    ///
+    /// Those of the store.
+    async fn write_scope(&self, scope: &ScopeKey, delta: Delta, time: f64) -> Result<(), SessionError>;
+}
+
+/// A session to be.
+#[derive(Debug, Clone)]
+pub struct NewSession {
+    /// Where it will be.
+    pub key: SessionKey,
+    /// When it is made, in Unix seconds.
+    pub time: f64,
+    /// Its initial state (version 0).
+    pub session: StateMap,
+    /// Changes of application state.
+    pub app: Delta,
+    /// Changes of user state.
+    pub user: Delta,
+    /// Events that it starts with, in order, and what each changes of the session's state.
+    pub events: Vec<(Arc<Event>, Delta)>,
+}
+
+/// A session as a store has it.
+#[derive(Debug, Clone)]
+pub struct StoredSession {
+    /// Where it is.
+    pub key: SessionKey,
+    /// How many events were ever appended.
+    pub version: Version,
+    /// How often the application's state was written.
+    pub app_version: Version,
+    /// How often the user's state was written.
+    pub user_version: Version,
+    /// When it was last changed, in Unix seconds.
+    pub update_time: f64,
+    /// Its own state.
+    pub session: Arc<StateMap>,
+    /// The application's state.
+    pub app: Arc<StateMap>,
+    /// The user's state.
+    pub user: Arc<StateMap>,
+    /// The session's own state at version 0, if it was kept.
+    pub initial: Option<Arc<StateMap>>,
+    /// The events of the window, in the order of their versions.
+    pub events: Vec<SessionEvent>,
+}
+
+/// An event in its session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionEvent {
+    /// The session's version since this event.
+    pub version: Version,
+    /// The event, shared by all who read it.
+    pub event: Arc<Event>,
+}
+
+impl Deref for SessionEvent {
+    type Target = Event;
+
+    fn deref(&self) -> &Event {
+        &self.event
+    }
+}
+
+/// Which events are read. Filters combine; the last `last` of those that pass are read.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct EventWindow {
+    /// At most this many, the last ones.
+    pub last: Option<usize>,
+    /// Not older than this, in Unix seconds.
+    pub after_time: Option<f64>,
+    /// Later than this version.
+    pub after_version: Option<Version>,
+    /// Not later than this version.
+    pub until_version: Option<Version>,
+}
+
+impl EventWindow {
+    /// All events.
+    pub const ALL: Self = Self { last: None, after_time: None, after_version: None, until_version: None };
+
+    /// No events.
+    pub const NONE: Self = Self { last: Some(0), ..Self::ALL };
+
+    /// The last few events.
+    pub const fn last(count: usize) -> Self {
+        Self { last: Some(count), ..Self::ALL }
+    }
+
+    /// Events that are not older than a time in Unix seconds.
+    pub const fn after_time(time: f64) -> Self {
+        Self { after_time: Some(time), ..Self::ALL }
+    }
+
+    /// Events later than a version.
+    pub const fn after_version(version: Version) -> Self {
+        Self { after_version: Some(version), ..Self::ALL }
+    }
+
+    /// Whether an event passes all filters but `last`.
+    pub fn admits(&self, event: &SessionEvent) -> bool {
+        self.after_time.is_none_or(|time| event.timestamp >= time)
+            && self.after_version.is_none_or(|version| event.version > version)
+            && self.until_version.is_none_or(|version| event.version <= version)
+    }
+}
+
+/// Which sessions are listed, in the order of their last change.
+#[derive(Debug, Clone)]
+pub struct ListQuery {
+    /// Of this application.
+    pub app: String,
+    /// Of this user only.
+    pub user: Option<String>,
+    /// At most this many.
+    pub limit: usize,
+    /// After this place.
+    pub after: Option<ListPlace>,
+    /// The most recently changed first; otherwise last.
+    pub newest_first: bool,
+}
+
+/// A place in a list of sessions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ListPlace {
+    /// When the session there was last changed.
+    pub update_time: f64,
+    /// Its user.
+    pub user: String,
+    /// Its id.
+    pub id: String,
+}
+
+/// An event to be appended, and what it changes.
+#[derive(Debug, Clone)]
+pub struct Commit {
+    /// The session.
+    pub key: SessionKey,
+    /// The event; its `stateDelta` keeps its prefixes.
+    pub event: Arc<Event>,
+    /// What it changes, by scope.
+    pub delta: ScopedDelta,
+    /// What must be stored for it to count.
+    pub expect: Expect,
+}
+
+/// The versions that a commit is based on; those that are `None` may be any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Expect {
+    /// Of the session.
+    pub session: Option<Version>,
+    /// Of the user's state.
+    pub user: Option<Version>,
+    /// Of the application's state.
+    pub app: Option<Version>,
+}
+
+impl Expect {
+    /// Compares with what is stored.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Conflict`] for the first scope that differs.
+    pub fn check(
+        &self,
+        key: &SessionKey,
+        session: Version,
+        user: Version,
+        app: Version,
+    ) -> Result<(), SessionError> {
+        let pairs = [
+            (Scope::Session, self.session, session),
+            (Scope::User, self.user, user),
+            (Scope::App, self.app, app),
+        ];
+        for (scope, expected, actual) in pairs {
+            if let Some(expected) = expected
+                && expected != actual
+            {
+                return Err(SessionError::Conflict { key: key.clone(), scope, expected, actual });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What an append did.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Appended {
+    /// The session's version since the event.
+    pub version: Version,
+    /// When the session was last changed, by this event's time or a moment later.
+    pub update_time: f64,
+}
+
+/// State that sessions share.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ScopeKey {
+    /// Of an application.
+    App(String),
+    /// Of a user of an application.
+    User(String, String),
+}
+
+/// Applies a delta to a scope's state.
+pub fn apply(state: &mut StateMap, delta: &Delta) {
+    for (key, change) in delta.iter() {
+        match change {
+            Change::Set(value) => state.insert(key.to_owned(), value.clone()),
+            Change::Remove => state.remove(key),
+        };
+    }
+}
+
+/// The time of a session's last change after an event: the event's own, or a microsecond later
+/// than before if that is not later. A changed session thus always has a changed time, which is
+/// what google-adk looks at to find that its copy is stale.
+pub fn next_update_time(before: f64, event: f64) -> f64 {
+    if event > before { event } else { before + 1e-6 }
+}
