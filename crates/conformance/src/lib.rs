@@ -26,21 +26,43 @@ use std::sync::Arc;
 use libtest_mimic::{Arguments, Trial};
 use sessile_session::{SessionService, Store};
 
-/// Runs all cases; `new_store` makes the fresh store of each.
+/// Runs all cases on one kind of store; `new_store` makes the fresh store of each.
 pub fn run<F, Fut>(new_store: F) -> ExitCode
 where
     F: Fn() -> Fut + Send + Sync + Clone + 'static,
     Fut: Future<Output = Arc<dyn Store>> + Send,
 {
-    let arguments = Arguments::from_args();
-    let trials = cases::all().map(|(name, case)| {
-        let new_store = new_store.clone();
-        Trial::test(name, move || {
-            runtime().block_on(async move { case(SessionService::over(new_store().await)).await });
-            Ok(())
-        })
-    });
-    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+    Suite::default().with_store("", new_store).run()
+}
+
+/// All cases, on several kinds of store.
+#[derive(Default)]
+pub struct Suite {
+    trials: Vec<Trial>,
+}
+
+impl Suite {
+    /// Adds all cases on one more kind of store, their names after `label`.
+    #[must_use]
+    pub fn with_store<F, Fut>(mut self, label: &str, new_store: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + Clone + 'static,
+        Fut: Future<Output = Arc<dyn Store>> + Send,
+    {
+        self.trials.extend(cases::all().map(|(name, case)| {
+            let new_store = new_store.clone();
+            Trial::test(format!("{label}{name}"), move || {
+                runtime().block_on(async move { case(SessionService::over(new_store().await)).await });
+                Ok(())
+            })
+        }));
+        self
+    }
+
+    /// Runs the cases that the command line asks for.
+    pub fn run(self) -> ExitCode {
+        libtest_mimic::run(&Arguments::from_args(), self.trials).exit_code()
+    }
 }
 
 /// A case: it panics if the store breaks the contract.

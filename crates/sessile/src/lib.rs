@@ -7,8 +7,8 @@ pub use sessile_session as session;
 pub use sessile_state as state;
 
 pub use sessile_session::{
-    Content, CreateSession, Event, EventActions, EventWindow, MemoryStore, Part, Session, SessionError, SessionKey,
-    SessionService,
+    Content, CreateSession, Event, EventActions, EventWindow, MemoryStore, Part, Session, SessionError,
+    SessionKey, SessionService,
 };
 pub use sessile_state::{Delta, Scope, State, StateError, StateKey, StateSchema, Template, TemplateError};
 

@@ -82,7 +82,8 @@ async fn an_error_commits_nothing(service: SessionService) {
 
 async fn temp_is_not_committed(service: SessionService) {
     let made = session(&service, "s", empty()).await;
-    let (_, version) = service.transact(made.key(), |state| Ok(state.set_default("temp:x", 1))).await.unwrap();
+    let (_, version) =
+        service.transact(made.key(), |state| Ok(state.set_default("temp:x", 1))).await.unwrap();
     assert_eq!(version, 0);
     service
         .transact(made.key(), |state| {

@@ -1,0 +1,114 @@
+//! Opening the file.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use sessile_session::{SessionError, doing};
+
+/// How the file is opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SqliteOptions {
+    /// The file; it is made if it is not there.
+    pub path: PathBuf,
+    /// How many connections read at the same time.
+    pub readers: usize,
+    /// How long a write waits for other processes.
+    pub busy_timeout: Duration,
+}
+
+impl SqliteOptions {
+    /// Four readers, and ten seconds of patience.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), readers: 4, busy_timeout: Duration::from_secs(10) }
+    }
+
+    /// Options from a URL as google-adk takes it: `sqlite:///relative.db`, `sqlite:////absolute.db`,
+    /// `sqlite+aiosqlite:///…`, or a plain path. `?readers=8&busy_timeout=30` sets the options; the
+    /// time is in seconds.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Unusable`] if the URL names no file or an unknown option.
+    pub fn from_url(url: &str) -> Result<Self, SessionError> {
+        let rest = ["sqlite+aiosqlite://", "sqlite://"].iter().find_map(|scheme| url.strip_prefix(scheme));
+        let (path, query) = match rest {
+            Some(rest) => {
+                rest.strip_prefix('/').unwrap_or(rest).split_once('?').unwrap_or((rest_of(rest), ""))
+            }
+            None => (url, ""),
+        };
+        if path.is_empty() || path == ":memory:" {
+            return Err(unusable(format!(
+                "{url:?} names no file; write sqlite:///name.db, or use memory://"
+            )));
+        }
+        let mut options = Self::new(path);
+        for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
+            let number =
+                value.parse::<u32>().map_err(|_| unusable(format!("{name}={value} is no whole number")))?;
+            match name {
+                "readers" if number > 0 => options.readers = number as usize,
+                "busy_timeout" => options.busy_timeout = Duration::from_secs(number.into()),
+                _ => {
+                    return Err(unusable(format!(
+                        "unknown option {name}={value}; there are readers and busy_timeout"
+                    )));
+                }
+            }
+        }
+        Ok(options)
+    }
+
+    /// A connection that can write.
+    pub(crate) fn open_writer(&self) -> Result<Connection, SessionError> {
+        let connection = self.open(OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+        let mode: String = connection
+            .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
+            .map_err(|error| explained(&self.path, error))?;
+        if mode != "wal" {
+            return Err(unusable(format!("{} cannot be put in WAL mode ({mode})", self.path.display())));
+        }
+        Ok(connection)
+    }
+
+    /// A connection that only reads.
+    pub(crate) fn open_reader(&self) -> Result<Connection, SessionError> {
+        self.open(OpenFlags::SQLITE_OPEN_READ_ONLY)
+    }
+
+    fn open(&self, flags: OpenFlags) -> Result<Connection, SessionError> {
+        let connection = Connection::open_with_flags(&self.path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+            .map_err(|error| explained(&self.path, error))?;
+        connection.busy_timeout(self.busy_timeout).map_err(doing("set the busy timeout"))?;
+        connection.set_prepared_statement_cache_capacity(64);
+        connection
+            .execute_batch("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL;")
+            .map_err(|error| explained(&self.path, error))?;
+        Ok(connection)
+    }
+}
+
+/// The path of a URL after its scheme, without the slash that separates it from the host.
+fn rest_of(rest: &str) -> &str {
+    rest.strip_prefix('/').unwrap_or(rest)
+}
+
+pub(crate) fn unusable(reason: String) -> SessionError {
+    SessionError::Unusable { reason }
+}
+
+/// What to do about a file that cannot be opened or prepared.
+pub(crate) fn explained(path: &Path, error: rusqlite::Error) -> SessionError {
+    let path = path.display();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => unusable(format!("{path} is not a SQLite database")),
+        Some(ErrorCode::ReadOnly) => {
+            unusable(format!("{path} is read-only; make the file and its folder writable"))
+        }
+        Some(ErrorCode::CannotOpen) => unusable(format!(
+            "{path} cannot be opened ({error}); does its folder exist, and may it be written?"
+        )),
+        _ => SessionError::Backend { action: "open the SQLite file", source: error.into() },
+    }
+}

@@ -1,0 +1,105 @@
+//! Making a file ours, without disturbing google-adk.
+
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
+use sessile_session::{SessionError, doing};
+
+use crate::connection::unusable;
+use crate::layout::Layout;
+
+/// The last migration that this version knows.
+const LATEST: i64 = 1;
+
+const META: &str = "
+    CREATE TABLE IF NOT EXISTS sessile_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)
+";
+
+/// Creates or extends the tables, under the file's write lock, and tells how the file is laid out.
+pub(crate) fn migrate(connection: &mut Connection) -> Result<Layout, SessionError> {
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(doing("lock the database for its migration"))?;
+    let layout = layout_of(&transaction)?;
+    let version = version_of(&transaction)?;
+    if version > LATEST {
+        return Err(unusable(format!(
+            "it was written by a newer Sessile (migration {version}, this one knows {LATEST}); upgrade this one"
+        )));
+    }
+    if version < 1 {
+        let tables = if layout.is_none() { include_str!("../migrations/0001_adk.sql") } else { "" };
+        let tie = layout.unwrap_or(Layout::Adk).tie();
+        let versions = include_str!("../migrations/0001_versions.sql").replace("{tie}", tie);
+        transaction.execute_batch(META).map_err(doing("create the table of migrations"))?;
+        transaction.execute_batch(tables).map_err(doing("create the tables"))?;
+        transaction.execute_batch(&versions).map_err(doing("extend the tables"))?;
+        transaction
+            .execute(
+                "INSERT OR REPLACE INTO sessile_meta (key, value) VALUES ('migration', ?1)",
+                [LATEST.to_string()],
+            )
+            .map_err(doing("note the migration"))?;
+    }
+    transaction.commit().map_err(doing("commit the migration"))?;
+    Ok(layout.unwrap_or(Layout::Adk))
+}
+
+/// The layout of a file that has google-adk's tables; `None` for a new file.
+fn layout_of(connection: &Connection) -> Result<Option<Layout>, SessionError> {
+    let sessions = columns(connection, "sessions")?;
+    let events = columns(connection, "events")?;
+    let has = |columns: &[(String, String)], name: &str| columns.iter().any(|(column, _)| column == name);
+    if has(&events, "actions") && !has(&events, "event_data") {
+        return Err(unusable(
+            "it is in google-adk's old format (pickled events); run `adk migrate session` and open the new database"
+                .to_owned(),
+        ));
+    }
+    let Some((_, time)) = sessions.iter().find(|(column, _)| column == "create_time") else {
+        return match sessions.is_empty() {
+            true => Ok(None),
+            false => Err(unusable("its table `sessions` is not google-adk's; use another file".to_owned())),
+        };
+    };
+    if schema_version(connection)?.is_some_and(|version| version != "1") {
+        return Err(unusable(
+            "its google-adk schema version is not 1; run `adk migrate session`, or upgrade Sessile"
+                .to_owned(),
+        ));
+    }
+    Ok(Some(if time.eq_ignore_ascii_case("REAL") { Layout::Adk } else { Layout::V1 }))
+}
+
+fn schema_version(connection: &Connection) -> Result<Option<String>, SessionError> {
+    if columns(connection, "adk_internal_metadata")?.is_empty() {
+        return Ok(None);
+    }
+    let query = "SELECT value FROM adk_internal_metadata WHERE key = 'schema_version'";
+    connection.query_row(query, [], |row| row.get(0)).optional().map_err(doing("read the schema version"))
+}
+
+/// The number of the last migration that was made.
+fn version_of(connection: &Connection) -> Result<i64, SessionError> {
+    if columns(connection, "sessile_meta")?.is_empty() {
+        return Ok(0);
+    }
+    let query = "SELECT value FROM sessile_meta WHERE key = 'migration'";
+    let version: Option<String> = connection
+        .query_row(query, [], |row| row.get(0))
+        .optional()
+        .map_err(doing("read the migration's number"))?;
+    match version {
+        None => Ok(0),
+        Some(text) => text.parse().map_err(|_| unusable(format!("its migration {text:?} is no number"))),
+    }
+}
+
+/// Names and types of a table's columns; none if there is no such table.
+fn columns(connection: &Connection, table: &str) -> Result<Vec<(String, String)>, SessionError> {
+    let mut statement = connection
+        .prepare("SELECT name, type FROM pragma_table_info(?1)")
+        .map_err(doing("look at the tables"))?;
+    let rows = statement
+        .query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))
+        .map_err(doing("look at the tables"))?;
+    rows.collect::<Result<_, _>>().map_err(doing("look at the tables"))
+}

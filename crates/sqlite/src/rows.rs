@@ -1,0 +1,74 @@
+//! Columns into values, with the address of what cannot be understood.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rusqlite::Row;
+use serde_json::value::RawValue;
+use sessile_session::{BoxError, Event, SessionError, SessionEvent, SessionKey, StateMap};
+use sessile_state::{Change, Delta, SharedValue};
+
+use crate::layout::Layout;
+
+/// A scope's state as it is stored: each value's text is kept, so that a key that is not touched is
+/// written back as it was.
+#[derive(Default)]
+pub(crate) struct StateText(BTreeMap<String, Box<RawValue>>);
+
+impl StateText {
+    pub(crate) fn parse(text: &str, table: &'static str, row: &str) -> Result<Self, SessionError> {
+        serde_json::from_str(text).map(Self).map_err(|error| corrupt(table, "state", row, error))
+    }
+
+    pub(crate) fn apply(&mut self, delta: &Delta) -> Result<(), serde_json::Error> {
+        for (key, change) in delta.iter() {
+            match change {
+                Change::Set(value) => self.0.insert(key.to_owned(), serde_json::value::to_raw_value(value)?),
+                Change::Remove => self.0.remove(key),
+            };
+        }
+        Ok(())
+    }
+
+    pub(crate) fn to_text(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string(&self.0)
+    }
+}
+
+/// The values of a scope's state.
+pub(crate) fn state(text: &str, table: &'static str, row: &str) -> Result<Arc<StateMap>, SessionError> {
+    let state: BTreeMap<String, SharedValue> =
+        serde_json::from_str(text).map_err(|error| corrupt(table, "state", row, error))?;
+    Ok(Arc::new(state))
+}
+
+/// The columns that [`event`] reads.
+pub(crate) const EVENT_COLUMNS: &str = "id, invocation_id, timestamp, event_data, sessile_seq";
+
+/// An event, as google-adk reads it: two columns override the JSON, the time is only a fallback.
+pub(crate) fn event(row: &Row<'_>, key: &SessionKey, layout: Layout) -> Result<SessionEvent, SessionError> {
+    let id: String = row.get(0).map_err(|error| corrupt("events", "id", &key.to_string(), error))?;
+    let address = format!("{key}/{id}");
+    let bad = |column: &'static str, error: rusqlite::Error| corrupt("events", column, &address, error);
+    let data: Option<String> = row.get(3).map_err(|error| bad("event_data", error))?;
+    let mut event: Event = serde_json::from_str(data.as_deref().unwrap_or("{}"))
+        .map_err(|error| corrupt("events", "event_data", &address, error))?;
+    event.invocation_id = row.get(1).map_err(|error| bad("invocation_id", error))?;
+    if event.timestamp == 0.0 {
+        let time = row.get_ref(2).map_err(|error| bad("timestamp", error))?;
+        event.timestamp =
+            layout.read_time(time).map_err(|error| corrupt("events", "timestamp", &address, error))?;
+    }
+    event.id = id;
+    let version: i64 = row.get(4).map_err(|error| bad("sessile_seq", error))?;
+    Ok(SessionEvent { version: version.unsigned_abs(), event: Arc::new(event) })
+}
+
+pub(crate) fn corrupt(
+    table: &'static str,
+    column: &'static str,
+    row: &str,
+    source: impl Into<BoxError>,
+) -> SessionError {
+    SessionError::Corrupt { table, column, row: row.to_owned(), source: source.into() }
+}

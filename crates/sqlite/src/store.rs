@@ -1,0 +1,136 @@
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use rusqlite::Connection;
+use sessile_session::{
+    Appended, Commit, EventWindow, ListQuery, NewSession, ScopeKey, SessionError, SessionKey, StateMap,
+    Store, StoredSession, Version, doing,
+};
+use sessile_state::Delta;
+use tokio::sync::Semaphore;
+
+use crate::connection::SqliteOptions;
+use crate::layout::Layout;
+use crate::migrate::migrate;
+use crate::read;
+use crate::writer::Writer;
+
+/// Sessions in a SQLite file, in google-adk's tables.
+///
+/// A new file gets the layout of google-adk's `SqliteSessionService`; a file in the layout of its
+/// `DatabaseSessionService` is recognised and served as it is.
+pub struct SqliteStore {
+    layout: Layout,
+    writer: Writer,
+    readers: Arc<Readers>,
+}
+
+/// Connections that read, taken in turns.
+struct Readers {
+    options: SqliteOptions,
+    /// One permit for each connection.
+    free: Semaphore,
+    /// Connections that nobody uses now. A std mutex: it is never held across an `.await`.
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl SqliteStore {
+    /// Opens a file, making it or extending it if need be.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Unusable`] says what to do about a file that cannot be used: it is read-only,
+    /// no database, of google-adk's old format, or written by a newer Sessile.
+    pub async fn open(options: SqliteOptions) -> Result<Self, SessionError> {
+        tokio::task::spawn_blocking(move || Self::open_now(options))
+            .await
+            .map_err(doing("open the SQLite file"))?
+    }
+
+    /// Opens the file that a URL names, see [`SqliteOptions::from_url`].
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub async fn open_url(url: &str) -> Result<Self, SessionError> {
+        Self::open(SqliteOptions::from_url(url)?).await
+    }
+
+    fn open_now(options: SqliteOptions) -> Result<Self, SessionError> {
+        let mut connection = options.open_writer()?;
+        let layout = migrate(&mut connection).map_err(|error| match error {
+            SessionError::Unusable { reason } => {
+                SessionError::Unusable { reason: format!("{}: {reason}", options.path.display()) }
+            }
+            other => other,
+        })?;
+        let writer = Writer::start(connection, layout)?;
+        let readers = Readers { free: Semaphore::new(options.readers), idle: Mutex::default(), options };
+        Ok(Self { layout, writer, readers: Arc::new(readers) })
+    }
+
+    /// Reads on a thread that may block.
+    async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Connection, Layout) -> Result<T, SessionError> + Send + 'static,
+    ) -> Result<T, SessionError> {
+        let permit = self.readers.free.acquire().await.map_err(doing("wait for a connection"))?;
+        let (readers, layout) = (self.readers.clone(), self.layout);
+        let read = tokio::task::spawn_blocking(move || {
+            let mut connection = readers.take()?;
+            let result = work(&mut connection, layout);
+            readers.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+            result
+        });
+        let result = read.await.map_err(doing("read"))?;
+        drop(permit);
+        result
+    }
+}
+
+impl Readers {
+    fn take(&self) -> Result<Connection, SessionError> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        idle.map_or_else(|| self.options.open_reader(), Ok)
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn create(&self, new: NewSession) -> Result<StoredSession, SessionError> {
+        self.writer.write(move |batch| batch.create(&new)).await
+    }
+
+    async fn get(
+        &self,
+        key: &SessionKey,
+        window: EventWindow,
+    ) -> Result<Option<StoredSession>, SessionError> {
+        let key = key.clone();
+        self.read(move |connection, layout| read::get(connection, layout, &key, window)).await
+    }
+
+    async fn list(&self, query: &ListQuery) -> Result<Vec<StoredSession>, SessionError> {
+        let query = query.clone();
+        self.read(move |connection, layout| read::list(connection, layout, &query)).await
+    }
+
+    async fn delete(&self, key: &SessionKey, expect: Option<Version>) -> Result<bool, SessionError> {
+        let key = key.clone();
+        self.writer.write(move |batch| batch.delete(&key, expect)).await
+    }
+
+    async fn append(&self, commit: Commit) -> Result<Appended, SessionError> {
+        self.writer.write(move |batch| batch.append(&commit)).await
+    }
+
+    async fn scope_state(&self, scope: &ScopeKey) -> Result<StateMap, SessionError> {
+        let scope = scope.clone();
+        self.read(move |connection, _| read::scope_state(connection, &scope)).await
+    }
+
+    async fn write_scope(&self, scope: &ScopeKey, delta: Delta, time: f64) -> Result<(), SessionError> {
+        let scope = scope.clone();
+        self.writer.write(move |batch| batch.write_scope(&scope, &delta, time)).await
+    }
+}

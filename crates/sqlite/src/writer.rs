@@ -1,0 +1,139 @@
+//! The one thread that writes: everything that waits is committed together.
+
+use std::thread;
+
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+use sessile_session::{SessionError, doing};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::layout::Layout;
+use crate::write::Batch;
+
+/// How many writes are committed together at the most.
+const LARGEST_BATCH: usize = 512;
+
+/// How many writes may wait; more wait to wait.
+const LONGEST_QUEUE: usize = 4096;
+
+/// Hands writes to the thread. The thread ends, after what was handed over, when this is dropped.
+pub(crate) struct Writer {
+    queue: mpsc::Sender<Box<dyn Task>>,
+}
+
+impl Writer {
+    pub(crate) fn start(connection: Connection, layout: Layout) -> Result<Self, SessionError> {
+        let (queue, waiting) = mpsc::channel(LONGEST_QUEUE);
+        thread::Builder::new()
+            .name("sessile-sqlite-writer".to_owned())
+            .spawn(move || run(connection, layout, waiting))
+            .map_err(doing("start the writing thread"))?;
+        Ok(Self { queue })
+    }
+
+    /// Does `work` in a transaction, alone or with others; answers after the commit. The work may be
+    /// done twice, if a transaction fails.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        work: impl Fn(&mut Batch<'_>) -> Result<T, SessionError> + Send + 'static,
+    ) -> Result<T, SessionError> {
+        let (reply, answer) = oneshot::channel();
+        let task = Write { work, answer: None, reply };
+        self.queue.send(Box::new(task)).await.map_err(|_| ended())?;
+        answer.await.map_err(|_| ended())?
+    }
+}
+
+fn ended() -> SessionError {
+    SessionError::Backend { action: "write", source: "the writing thread has ended".into() }
+}
+
+/// A write of any kind.
+trait Task: Send {
+    /// Does the work. An error means that the transaction must not be committed.
+    fn perform(&mut self, batch: &mut Batch<'_>) -> Result<(), SessionError>;
+
+    /// Tells who waits what came of it.
+    fn finish(self: Box<Self>, failed: Option<SessionError>);
+}
+
+struct Write<T, Work> {
+    work: Work,
+    answer: Option<Result<T, SessionError>>,
+    reply: oneshot::Sender<Result<T, SessionError>>,
+}
+
+impl<T: Send, Work: Fn(&mut Batch<'_>) -> Result<T, SessionError> + Send> Task for Write<T, Work> {
+    fn perform(&mut self, batch: &mut Batch<'_>) -> Result<(), SessionError> {
+        match (self.work)(batch) {
+            Err(error) if !is_refusal(&error) => Err(error),
+            answer => {
+                self.answer = Some(answer);
+                Ok(())
+            }
+        }
+    }
+
+    fn finish(self: Box<Self>, failed: Option<SessionError>) {
+        let answer = match (failed, self.answer) {
+            (Some(error), _) => Err(error),
+            (None, Some(answer)) => answer,
+            (None, None) => Err(ended()),
+        };
+        // Whoever asked may have gone: what was committed stays committed.
+        drop(self.reply.send(answer));
+    }
+}
+
+/// Errors that are found before anything is written, so that the neighbours can be committed.
+fn is_refusal(error: &SessionError) -> bool {
+    matches!(
+        error,
+        SessionError::NotFound { .. }
+            | SessionError::AlreadyExists { .. }
+            | SessionError::Conflict { .. }
+            | SessionError::EventConflict { .. }
+    )
+}
+
+fn run(mut connection: Connection, layout: Layout, mut waiting: mpsc::Receiver<Box<dyn Task>>) {
+    while let Some(first) = waiting.blocking_recv() {
+        let mut tasks = vec![first];
+        while tasks.len() < LARGEST_BATCH
+            && let Ok(task) = waiting.try_recv()
+        {
+            tasks.push(task);
+        }
+        let done = begin(&mut connection).and_then(|transaction| commit(transaction, layout, &mut tasks));
+        match done {
+            Ok(()) => tasks.into_iter().for_each(|task| task.finish(None)),
+            // One bad write must not fail its neighbours: each for itself.
+            Err(_) => tasks.into_iter().for_each(|task| commit_alone(&mut connection, layout, task)),
+        }
+    }
+}
+
+fn commit_alone(connection: &mut Connection, layout: Layout, task: Box<dyn Task>) {
+    let mut tasks = [task];
+    let done = begin(connection).and_then(|transaction| commit(transaction, layout, &mut tasks));
+    let [task] = tasks;
+    task.finish(done.err());
+}
+
+fn begin(connection: &mut Connection) -> Result<Transaction<'_>, SessionError> {
+    connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(doing("begin a transaction"))
+}
+
+/// Does all tasks in one transaction, which is rolled back if one of them fails.
+fn commit(
+    transaction: Transaction<'_>,
+    layout: Layout,
+    tasks: &mut [Box<dyn Task>],
+) -> Result<(), SessionError> {
+    let mut batch = Batch::new(&transaction, layout);
+    for task in tasks {
+        task.perform(&mut batch)?;
+    }
+    batch.flush()?;
+    drop(batch);
+    transaction.commit().map_err(doing("commit"))
+}

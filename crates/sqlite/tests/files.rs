@@ -1,0 +1,244 @@
+//! Files as they are found: reopened, foreign, broken, unwritable.
+
+mod support;
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use sessile_session::{
+    CreateSession, Event, EventActions, EventWindow, Session, SessionError, SessionKey, SessionService,
+};
+use sessile_sqlite::{SqliteOptions, SqliteStore};
+use support::{new_file, new_v1_file, open, sql};
+
+async fn service(path: &Path) -> SessionService {
+    SessionService::new(open(path).await)
+}
+
+fn key(id: &str) -> SessionKey {
+    SessionKey::new("shop", "ada", id).expect("a valid key")
+}
+
+fn setting(delta: Value) -> Event {
+    let Value::Object(delta) = delta else { panic!("a delta is an object") };
+    Event { actions: EventActions::from_delta(delta), ..Event::new("agent") }
+}
+
+async fn stored(service: &SessionService, id: &str) -> Session {
+    let found = service.get(&key(id), EventWindow::ALL).await.expect("the session is read");
+    found.expect("the session exists")
+}
+
+async fn refusal(path: &Path) -> String {
+    match SqliteStore::open(SqliteOptions::new(path)).await {
+        Err(SessionError::Unusable { reason }) => reason,
+        Err(other) => panic!("another error: {other}"),
+        Ok(_) => panic!("the file is opened"),
+    }
+}
+
+#[tokio::test]
+async fn reopen_sees_everything() {
+    for path in [new_file(), new_v1_file()] {
+        let first = service(&path).await;
+        let new =
+            CreateSession::new("shop", "ada").with_id("s").with_state([("a", json!(1)), ("app:x", json!(2))]);
+        let mut session = first.create(new).await.unwrap();
+        first.append(&mut session, setting(json!({"a": 2, "user:u": [1]}))).await.unwrap();
+        drop(first);
+        let second = service(&path).await;
+        let read = stored(&second, "s").await;
+        assert_eq!(serde_json::to_value(&read).unwrap(), serde_json::to_value(&session).unwrap());
+        assert_eq!(
+            serde_json::to_value(second.state_at(&key("s"), 0).await.unwrap()).unwrap(),
+            json!({"a": 1})
+        );
+    }
+}
+
+#[tokio::test]
+async fn many_may_open_a_new_file_at_once() {
+    let path = new_file();
+    let openers: Vec<_> =
+        (0..8).map(|_| tokio::spawn(SqliteStore::open(SqliteOptions::new(&path)))).collect();
+    for opener in openers {
+        opener.await.unwrap().unwrap();
+    }
+    drop(open(&path).await);
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused() {
+    let path = new_file();
+    drop(open(&path).await);
+    sql(&path, "UPDATE sessile_meta SET value = '99' WHERE key = 'migration'");
+    assert!(refusal(&path).await.contains("newer Sessile (migration 99"));
+}
+
+#[tokio::test]
+async fn the_old_pickle_format_is_refused() {
+    let path = new_file();
+    sql(&path, "CREATE TABLE sessions (create_time DATETIME); CREATE TABLE events (id TEXT, actions BLOB)");
+    assert!(refusal(&path).await.contains("adk migrate session"));
+}
+
+#[tokio::test]
+async fn what_is_no_database_of_ours_is_refused_untouched() {
+    let path = new_file();
+    std::fs::write(&path, "this is a text, and long enough not to be taken for an empty database file")
+        .unwrap();
+    assert!(refusal(&path).await.contains("not a SQLite database"));
+    let foreign = new_file();
+    sql(&foreign, "CREATE TABLE sessions (token TEXT)");
+    assert!(refusal(&foreign).await.contains("not google-adk's"));
+    let version = new_v1_file();
+    sql(&version, "UPDATE adk_internal_metadata SET value = '7'");
+    assert!(refusal(&version).await.contains("schema version is not 1"));
+    assert!(refusal(Path::new("/nowhere/at/all/sessile.db")).await.contains("does its folder exist"));
+}
+
+#[tokio::test]
+async fn a_corrupt_row_names_its_place_and_leaves_others_readable() {
+    let path = new_file();
+    let service = service(&path).await;
+    for id in ["good", "bad_state", "bad_event"] {
+        let mut session = service.create(CreateSession::new("shop", "ada").with_id(id)).await.unwrap();
+        service
+            .append(&mut session, Event { id: "e1".to_owned(), ..setting(json!({"a": 1})) })
+            .await
+            .unwrap();
+    }
+    sql(&path, "UPDATE sessions SET state = '{broken' WHERE id = 'bad_state'");
+    sql(&path, "UPDATE events SET event_data = '[1]' WHERE session_id = 'bad_event'");
+    let error = service.get(&key("bad_state"), EventWindow::ALL).await.unwrap_err().to_string();
+    assert!(error.contains("column state of table sessions, row shop/ada/bad_state"), "{error}");
+    let error = service.append_to(&key("bad_state"), setting(json!({"b": 1}))).await.unwrap_err().to_string();
+    assert!(error.contains("column state of table sessions, row shop/ada/bad_state"), "{error}");
+    let error = service.get(&key("bad_event"), EventWindow::ALL).await.unwrap_err().to_string();
+    assert!(error.contains("column event_data of table events, row shop/ada/bad_event/e1"), "{error}");
+    assert_eq!(stored(&service, "good").await.version(), 1);
+    assert_eq!(service.append_to(&key("good"), setting(json!({"b": 1}))).await.unwrap(), Some(2));
+}
+
+#[tokio::test]
+async fn what_others_write_gets_its_place() {
+    let path = new_file();
+    let service = service(&path).await;
+    service.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
+    let mut stale = stored(&service, "s").await;
+    sql(
+        &path,
+        r#"INSERT INTO sessions (app_name, user_id, id, state, create_time, update_time) VALUES ('shop', 'ada', 'theirs', '{"a": 1}', 5, 5);
+           INSERT INTO events (id, app_name, user_id, session_id, invocation_id, timestamp, event_data)
+           VALUES ('z', 'shop', 'ada', 's', 'i', 9, '{"author": "python", "timestamp": 9}'),
+                  ('a', 'shop', 'ada', 's', 'i', 9, '{"author": "python", "timestamp": 9}');
+           INSERT INTO app_states (app_name, state, update_time) VALUES ('shop', '{"x": 1, "app:y": 2}', 5);"#,
+    );
+    let read = stored(&service, "s").await;
+    assert_eq!(
+        read.events().iter().map(|e| (e.version, e.id.as_str())).collect::<Vec<_>>(),
+        [(1, "z"), (2, "a")]
+    );
+    assert_eq!(read.version(), 2);
+    assert_eq!(
+        Value::from(read.state().to_map()),
+        json!({"app:x": 1, "app:y": 2}),
+        "a prefix in the row is not doubled"
+    );
+    assert!(matches!(
+        service.append(&mut stale, setting(json!({"a": 1}))).await,
+        Err(SessionError::Conflict { .. })
+    ));
+    assert_eq!(
+        serde_json::to_value(service.state_at(&key("theirs"), 0).await.unwrap()).unwrap(),
+        json!({"a": 1})
+    );
+}
+
+#[tokio::test]
+async fn events_from_before_keep_the_order_of_google_adk() {
+    let path = new_v1_file();
+    sql(
+        &path,
+        r#"INSERT INTO sessions VALUES ('shop', 'ada', 's', '{"late": 1}', '2026-01-01 00:00:00.000000', '2026-01-01 00:00:00.000000');
+           INSERT INTO events VALUES
+             ('c', 'shop', 'ada', 's', 'i', '2026-01-01 00:00:02.000000', '{"actions": {"state_delta": {"late": 1}}}'),
+             ('b', 'shop', 'ada', 's', 'i', '2026-01-01 00:00:01.000000', '{}'),
+             ('a', 'shop', 'ada', 's', 'i', '2026-01-01 00:00:01.000000', NULL);"#,
+    );
+    let service = service(&path).await;
+    let read = stored(&service, "s").await;
+    assert_eq!(read.events().iter().map(|event| event.id.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
+    assert_eq!(read.events()[0].timestamp, 1_767_225_601.0);
+    assert_eq!(read.version(), 3);
+    assert!(service.state_at(&key("s"), 2).await.unwrap().is_empty());
+    assert_eq!(service.append_to(&key("s"), setting(json!({"a": 1}))).await.unwrap(), Some(4));
+}
+
+#[tokio::test]
+async fn untouched_values_are_not_rewritten() {
+    let path = new_file();
+    let service = service(&path).await;
+    service.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
+    let odd = r#"{"odd": [1.50, 1e2, 123456789012345678901234567890, "é"], "b": 1}"#;
+    sql(&path, &format!("UPDATE sessions SET state = '{odd}'"));
+    service.append_to(&key("s"), setting(json!({"b": 2}))).await.unwrap();
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    let state: String = connection.query_row("SELECT state FROM sessions", [], |row| row.get(0)).unwrap();
+    assert!(state.contains(r#"[1.50, 1e2, 123456789012345678901234567890, "é"]"#), "{state}");
+}
+
+#[tokio::test]
+async fn a_bad_write_does_not_fail_its_neighbours() {
+    let path = new_file();
+    let service = service(&path).await;
+    for id in ["good", "bad"] {
+        service.create(CreateSession::new("shop", "ada").with_id(id)).await.unwrap();
+    }
+    sql(
+        &path,
+        "CREATE TRIGGER refuse BEFORE INSERT ON events WHEN NEW.session_id = 'bad' BEGIN SELECT raise(ABORT, 'no'); END",
+    );
+    let tasks: Vec<_> = (0..40)
+        .map(|n| {
+            let service = service.clone();
+            let id = if n % 4 == 0 { "bad" } else { "good" };
+            tokio::spawn(
+                async move { service.append_to(&key(id), setting(json!({"app:n": n}))).await.is_ok() },
+            )
+        })
+        .collect();
+    let mut done = 0;
+    for task in tasks {
+        done += usize::from(task.await.unwrap());
+    }
+    assert_eq!(done, 30);
+    assert_eq!(stored(&service, "good").await.version(), 30);
+    assert_eq!(stored(&service, "bad").await.version(), 0);
+}
+
+#[test]
+fn urls_are_those_of_google_adk() {
+    for (url, path) in [
+        ("sqlite:///relative.db", "relative.db"),
+        ("sqlite:////absolute/x.db", "/absolute/x.db"),
+        ("sqlite+aiosqlite:///x.db", "x.db"),
+        ("plain/path.db", "plain/path.db"),
+    ] {
+        assert_eq!(SqliteOptions::from_url(url).unwrap(), SqliteOptions::new(path), "{url}");
+    }
+    let options = SqliteOptions::from_url("sqlite:///x.db?readers=9&busy_timeout=3").unwrap();
+    assert_eq!(
+        (options.path.to_str(), options.readers, options.busy_timeout.as_secs()),
+        (Some("x.db"), 9, 3)
+    );
+    for url in [
+        "sqlite://",
+        "sqlite:///",
+        "sqlite:///x.db?mode=ro",
+        "sqlite:///x.db?readers=many",
+        "sqlite:///x.db?readers=0",
+    ] {
+        assert!(SqliteOptions::from_url(url).is_err(), "{url}");
+    }
+}
