@@ -1,0 +1,159 @@
+//! What is read, each in one statement and so from one moment.
+
+use std::sync::Arc;
+
+use deadpool_postgres::Client;
+use sessile_session::{
+    BoxError, Event, EventWindow, ListQuery, ScopeKey, SessionError, SessionEvent, SessionKey, StateMap,
+    StoredSession, doing,
+};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+/// A session with the state that it shares.
+const SESSION: &str = "
+    SELECT 0 AS kind, s.user_id, s.id, s.state::text AS own, extract(epoch FROM s.update_time)::float8 AS time,
+           s.sessile_version AS version, s.sessile_initial::text AS initial,
+           a.state::text AS app, coalesce(a.sessile_version, 0) AS app_version,
+           u.state::text AS shared, coalesce(u.sessile_version, 0) AS user_version
+      FROM sessions s
+      LEFT JOIN app_states a ON a.app_name = s.app_name
+      LEFT JOIN user_states u ON u.app_name = s.app_name AND u.user_id = s.user_id
+     WHERE s.app_name = $1
+";
+
+/// Events, in the columns of a session: in one statement, so from one moment.
+const EVENTS: &str = "
+    SELECT 1, id, invocation_id, event_data::text, extract(epoch FROM timestamp)::float8,
+           sessile_seq, NULL::text, NULL::text, 0::bigint, NULL::text, 0::bigint
+      FROM events
+     WHERE app_name = $1 AND user_id = $2 AND session_id = $3
+       AND sessile_seq > $4 AND sessile_seq <= $5
+";
+
+pub(crate) async fn get(
+    client: &Client,
+    key: &SessionKey,
+    window: EventWindow,
+) -> Result<Option<StoredSession>, SessionError> {
+    let bound = |version: Option<u64>, default: i64| {
+        version.map_or(default, |v| i64::try_from(v).unwrap_or(i64::MAX))
+    };
+    let after = bound(window.after_version, -1);
+    let until = bound(window.until_version, i64::MAX);
+    let last = window.last.map_or(i64::MAX, |last| i64::try_from(last).unwrap_or(i64::MAX));
+    let (app, user, id) = (key.app(), key.user(), key.id());
+    let mut values: Vec<&(dyn ToSql + Sync)> = vec![&app, &user, &id];
+    let mut query = format!("{SESSION} AND s.user_id = $2 AND s.id = $3");
+    if last > 0 {
+        values.extend([&after as &(dyn ToSql + Sync), &until, &last]);
+        let time = match &window.after_time {
+            Some(time) => {
+                values.push(time);
+                " AND timestamp >= sessile_time($7)"
+            }
+            None => "",
+        };
+        query = format!(
+            "({query}) UNION ALL ({EVENTS}{time} ORDER BY sessile_seq DESC LIMIT $6) ORDER BY kind, version"
+        );
+    }
+    let statement = client.prepare_cached(&query).await.map_err(doing("read a session"))?;
+    let rows = client.query(&statement, &values).await.map_err(doing("read a session"))?;
+    let Some((first, events)) = rows.split_first() else { return Ok(None) };
+    if first.get::<_, i32>("kind") != 0 {
+        return Ok(None);
+    }
+    let mut session = session(first, app)?;
+    session.events = events.iter().map(|row| event(row, key)).collect::<Result<_, _>>()?;
+    Ok(Some(session))
+}
+
+/// An event, as google-adk reads it: two columns override the JSON, the time is only a fallback.
+fn event(row: &Row, key: &SessionKey) -> Result<SessionEvent, SessionError> {
+    let id: String = row.get(1);
+    let data: Option<&str> = row.get(3);
+    let mut event: Event = serde_json::from_str(data.unwrap_or("{}"))
+        .map_err(|error| corrupt("events", "event_data", format!("{key}/{id}"), error))?;
+    event.invocation_id = row.get(2);
+    if event.timestamp == 0.0 {
+        event.timestamp = row.get(4);
+    }
+    event.id = id;
+    Ok(SessionEvent { version: row.get::<_, i64>(5).unsigned_abs(), event: Arc::new(event) })
+}
+
+fn session(row: &Row, app: &str) -> Result<StoredSession, SessionError> {
+    let (user, id): (String, String) = (row.get("user_id"), row.get("id"));
+    let address = format!("{app}/{user}/{id}");
+    let key =
+        SessionKey::new(app, user, &id).map_err(|error| corrupt("sessions", "id", address.clone(), error))?;
+    let state = |column: &str, table: &'static str| -> Result<Option<Arc<StateMap>>, SessionError> {
+        let text: Option<&str> = row.get(column);
+        let parsed = text.map(serde_json::from_str).transpose();
+        Ok(parsed.map_err(|error| corrupt(table, "state", address.clone(), error))?.map(Arc::new))
+    };
+    let version = |column: &str| row.get::<_, i64>(column).unsigned_abs();
+    Ok(StoredSession {
+        version: version("version"),
+        app_version: version("app_version"),
+        user_version: version("user_version"),
+        update_time: row.get("time"),
+        session: state("own", "sessions")?
+            .ok_or_else(|| corrupt("sessions", "state", address.clone(), "it is null"))?,
+        app: state("app", "app_states")?.unwrap_or_else(Arc::default),
+        user: state("shared", "user_states")?.unwrap_or_else(Arc::default),
+        initial: state("initial", "sessions")?,
+        events: Vec::new(),
+        key,
+    })
+}
+
+pub(crate) async fn list(client: &Client, query: &ListQuery) -> Result<Vec<StoredSession>, SessionError> {
+    let mut text = SESSION.to_owned();
+    let mut values: Vec<&(dyn ToSql + Sync)> = vec![&query.app];
+    if let Some(user) = &query.user {
+        values.push(user);
+        text.push_str(" AND s.user_id = $2");
+    }
+    let (compare, order) = if query.newest_first { ("<", "DESC") } else { (">", "ASC") };
+    if let Some(after) = &query.after {
+        let first = values.len() + 1;
+        values.extend([&after.update_time as &(dyn ToSql + Sync), &after.user, &after.id]);
+        let (second, third) = (first + 1, first + 2);
+        text.push_str(&format!(
+            " AND (s.update_time, s.user_id, s.id) {compare} (sessile_time(${first}), ${second}, ${third})"
+        ));
+    }
+    let limit = query.limit;
+    text.push_str(&format!(" ORDER BY s.update_time {order}, s.user_id {order}, s.id {order} LIMIT {limit}"));
+    let statement = client.prepare_cached(&text).await.map_err(doing("list sessions"))?;
+    let rows = client.query(&statement, &values).await.map_err(doing("list sessions"))?;
+    rows.iter().map(|row| session(row, &query.app)).collect()
+}
+
+const APP_STATE: &str = "SELECT state::text FROM app_states WHERE app_name = $1";
+const USER_STATE: &str = "SELECT state::text FROM user_states WHERE app_name = $1 AND user_id = $2";
+
+pub(crate) async fn scope_state(client: &Client, scope: &ScopeKey) -> Result<StateMap, SessionError> {
+    let (query, table, row, values): (_, _, _, Vec<&(dyn ToSql + Sync)>) = match scope {
+        ScopeKey::App(app) => (APP_STATE, "app_states", app.clone(), vec![app]),
+        ScopeKey::User(app, user) => (USER_STATE, "user_states", format!("{app}/{user}"), vec![app, user]),
+    };
+    let statement = client.prepare_cached(query).await.map_err(doing("read shared state"))?;
+    match client.query_opt(&statement, &values).await.map_err(doing("read shared state"))? {
+        Some(found) => {
+            serde_json::from_str(found.get(0)).map_err(|error| corrupt(table, "state", row, error))
+        }
+        None => Ok(StateMap::new()),
+    }
+}
+
+fn corrupt(
+    table: &'static str,
+    column: &'static str,
+    row: String,
+    source: impl Into<BoxError>,
+) -> SessionError {
+    SessionError::Corrupt { table, column, row, source: source.into() }
+}

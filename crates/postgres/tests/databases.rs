@@ -1,0 +1,198 @@
+//! Databases as they are found: used before, foreign, newer, broken off.
+
+mod support;
+
+use serde_json::{Value, json};
+use sessile_postgres::{PostgresOptions, PostgresStore};
+use sessile_session::{
+    CreateSession, Event, EventActions, EventWindow, Session, SessionError, SessionKey, SessionService,
+};
+use support::{connect, new_schema, server, sql};
+
+async fn service(url: &str) -> SessionService {
+    SessionService::new(connect(url).await)
+}
+
+fn key(id: &str) -> SessionKey {
+    SessionKey::new("shop", "ada", id).expect("a valid key")
+}
+
+fn setting(delta: Value) -> Event {
+    let Value::Object(delta) = delta else { panic!("a delta is an object") };
+    Event { actions: EventActions::from_delta(delta), ..Event::new("agent") }
+}
+
+async fn stored(service: &SessionService, id: &str) -> Session {
+    let found = service.get(&key(id), EventWindow::ALL).await.expect("the session is read");
+    found.expect("the session exists")
+}
+
+async fn refusal(url: &str) -> String {
+    match PostgresStore::connect_url(url).await {
+        Err(SessionError::Unusable { reason }) => reason,
+        Err(other) => panic!("another error: {other}"),
+        Ok(_) => panic!("the database is used"),
+    }
+}
+
+#[tokio::test]
+async fn another_connection_sees_everything() {
+    let url = new_schema().await;
+    let first = service(&url).await;
+    let new =
+        CreateSession::new("shop", "ada").with_id("s").with_state([("a", json!(1)), ("app:x", json!(2))]);
+    let mut session = first.create(new).await.unwrap();
+    first.append(&mut session, setting(json!({"a": 2, "user:u": [1]}))).await.unwrap();
+    drop(first);
+    let second = service(&url).await;
+    let read = stored(&second, "s").await;
+    assert_eq!(serde_json::to_value(&read).unwrap(), serde_json::to_value(&session).unwrap());
+    assert_eq!(serde_json::to_value(second.state_at(&key("s"), 0).await.unwrap()).unwrap(), json!({"a": 1}));
+}
+
+#[tokio::test]
+async fn many_may_start_on_an_empty_database_at_once() {
+    let url = new_schema().await;
+    let starts: Vec<_> = (0..6)
+        .map(|_| {
+            let url = url.clone();
+            tokio::spawn(async move { PostgresStore::connect_url(&url).await.map(drop) })
+        })
+        .collect();
+    for start in starts {
+        start.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused() {
+    let url = new_schema().await;
+    drop(connect(&url).await);
+    sql(&url, "UPDATE sessile_meta SET value = '99' WHERE key = 'migration'").await;
+    assert!(refusal(&url).await.contains("newer Sessile (migration 99"));
+}
+
+#[tokio::test]
+async fn old_and_foreign_tables_are_refused() {
+    let url = new_schema().await;
+    sql(&url, "CREATE TABLE sessions (create_time timestamp); CREATE TABLE events (id text, actions bytea)")
+        .await;
+    assert!(refusal(&url).await.contains("adk migrate session"));
+    let url = new_schema().await;
+    sql(&url, "CREATE TABLE sessions (token text)").await;
+    assert!(refusal(&url).await.contains("not google-adk's"));
+    let url = new_schema().await;
+    drop(connect(&url).await);
+    sql(&url, "UPDATE adk_internal_metadata SET value = '7'").await;
+    assert!(refusal(&url).await.contains("schema version is not 1"));
+}
+
+#[tokio::test]
+async fn what_others_write_gets_its_place() {
+    let url = new_schema().await;
+    let service = service(&url).await;
+    service.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
+    let mut stale = stored(&service, "s").await;
+    sql(
+        &url,
+        r#"INSERT INTO sessions (app_name, user_id, id, state, create_time, update_time)
+           VALUES ('shop', 'ada', 'theirs', '{"a": 1}', '2026-01-01', '2026-01-01');
+           INSERT INTO events (id, app_name, user_id, session_id, invocation_id, timestamp, event_data)
+           VALUES ('z', 'shop', 'ada', 's', 'i', '2026-01-01', '{"author": "python"}');
+           INSERT INTO events (id, app_name, user_id, session_id, invocation_id, timestamp, event_data)
+           VALUES ('a', 'shop', 'ada', 's', 'i', '2026-01-01', NULL);
+           UPDATE app_states SET state = '{"x": 1, "app:y": 2}';"#,
+    )
+    .await;
+    let read = stored(&service, "s").await;
+    assert_eq!(
+        read.events().iter().map(|e| (e.version, e.id.as_str())).collect::<Vec<_>>(),
+        [(1, "z"), (2, "a")]
+    );
+    assert_eq!((read.version(), read.events()[0].timestamp), (2, 1_767_225_600.0));
+    assert_eq!(
+        Value::from(read.state().to_map()),
+        json!({"app:x": 1, "app:y": 2}),
+        "a prefix in the row is not doubled"
+    );
+    assert!(matches!(
+        service.append(&mut stale, setting(json!({"a": 1}))).await,
+        Err(SessionError::Conflict { .. })
+    ));
+    assert_eq!(
+        serde_json::to_value(service.state_at(&key("theirs"), 0).await.unwrap()).unwrap(),
+        json!({"a": 1})
+    );
+}
+
+#[tokio::test]
+async fn a_lost_connection_loses_no_append() {
+    let url = new_schema().await;
+    let service = service(&format!("{url}&application_name=sessile_cut&pool_size=3")).await;
+    service.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
+    let cutter = tokio::spawn(async {
+        for _ in 0..20 {
+            sql(&server(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'sessile_cut'").await;
+            tokio::time::sleep(std::time::Duration::from_millis(15)).await;
+        }
+    });
+    let mut done = 0;
+    while !cutter.is_finished() {
+        service.append_to(&key("s"), setting(json!({format!("k{done}"): done}))).await.unwrap();
+        done += 1;
+    }
+    cutter.await.unwrap();
+    let service = self::service(&url).await;
+    let read = stored(&service, "s").await;
+    assert_eq!((read.version(), read.state().keys().count() as u64), (done, done), "each once");
+}
+
+#[tokio::test]
+async fn a_nul_is_refused_wherever_it_is() {
+    let url = new_schema().await;
+    let service = service(&url).await;
+    let initial =
+        CreateSession::new("shop", "ada").with_id("s").with_state([("k", json!({"deep": ["\u{0}"]}))]);
+    assert!(
+        matches!(service.create(initial).await, Err(SessionError::InvalidState { key, .. }) if key == "k")
+    );
+    service.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
+    let refused = service.append_to(&key("s"), setting(json!({"user:k": "\u{0}"}))).await;
+    assert!(matches!(refused, Err(SessionError::InvalidState { key, .. }) if key == "user:k"));
+    let said = Event::new("agent").with_content(sessile_session::Content::text("model", "a\u{0}b"));
+    let refused = service.append_to(&key("s"), said).await.unwrap_err().to_string();
+    assert!(refused.contains("U+0000"), "{refused}");
+    let delta = sessile_state::Delta::from_iter([("x", json!("\u{0}"))]);
+    assert!(matches!(service.write_app_state("shop", &delta).await, Err(SessionError::InvalidState { .. })));
+    assert_eq!(stored(&service, "s").await.version(), 0);
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_an_error_not_a_hang() {
+    let options = PostgresOptions::from_url("postgresql://nobody@127.0.0.1:1/none?pool_timeout=2").unwrap();
+    assert!(matches!(PostgresStore::connect(&options).await, Err(SessionError::Backend { .. })));
+}
+
+#[test]
+fn urls_are_those_of_google_adk() {
+    for url in [
+        "postgresql://u:p@h:5433/d",
+        "postgres://u:p@h:5433/d",
+        "postgresql+asyncpg://u:p@h:5433/d?pool_size=3&pool_timeout=7&connect_timeout=2",
+    ] {
+        let options = PostgresOptions::from_url(url).unwrap();
+        assert_eq!((options.config.get_user(), options.config.get_dbname()), (Some("u"), Some("d")));
+        assert_eq!(options.config.get_ports(), [5433]);
+    }
+    let options = PostgresOptions::from_url("postgresql://h/d?pool_size=3&pool_timeout=7").unwrap();
+    assert_eq!((options.pool_size, options.pool_timeout.as_secs()), (3, 7));
+    for url in [
+        "mysql://h/d",
+        "postgresql://h/d?pool_size=0",
+        "postgresql://u:s3cret@h/d?nonsense=1",
+        "postgresql://h/d?sslmode=require",
+    ] {
+        let error = PostgresOptions::from_url(url).unwrap_err().to_string();
+        assert!(!error.contains("s3cret"), "{error}");
+    }
+}
