@@ -3,7 +3,7 @@
 
 CREATE FUNCTION sessile_time(seconds DOUBLE PRECISION) RETURNS TIMESTAMP WITHOUT TIME ZONE
 LANGUAGE sql IMMUTABLE AS $$
-    SELECT timestamp 'epoch' + (round((seconds * 1e6)::numeric) * interval '1 microsecond')
+    SELECT to_timestamp(seconds) AT TIME ZONE 'UTC'
 $$;
 
 CREATE FUNCTION sessile_changed(state JSONB, delta JSONB) RETURNS JSONB

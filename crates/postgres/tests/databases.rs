@@ -168,6 +168,15 @@ async fn a_nul_is_refused_wherever_it_is() {
 }
 
 #[tokio::test]
+async fn times_keep_their_microseconds() {
+    let service = service(&new_schema().await).await;
+    let mut session = service.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
+    let time = 1_994_764_954.284_554;
+    service.append(&mut session, Event { timestamp: time, ..Event::new("user") }).await.unwrap();
+    assert_eq!(stored(&service, "s").await.last_update_time(), time);
+}
+
+#[tokio::test]
 async fn a_server_that_is_not_there_is_an_error_not_a_hang() {
     let options = PostgresOptions::from_url("postgresql://nobody@127.0.0.1:1/none?pool_timeout=2").unwrap();
     assert!(matches!(PostgresStore::connect(&options).await, Err(SessionError::Backend { .. })));

@@ -1,9 +1,13 @@
 //! Keeps the state of AI agents.
 //!
 //! This crate is the front door: everything an application needs, by name, from the crates that
-//! implement it.
+//! implement it. The features `sqlite` (on unless turned off) and `postgres` bring the stores.
 
+#[cfg(feature = "postgres")]
+pub use sessile_postgres as postgres;
 pub use sessile_session as session;
+#[cfg(feature = "sqlite")]
+pub use sessile_sqlite as sqlite;
 pub use sessile_state as state;
 
 pub use sessile_session::{
@@ -13,6 +17,6 @@ pub use sessile_session::{
 pub use sessile_state::{Delta, Scope, State, StateError, StateKey, StateSchema, Template, TemplateError};
 
 /// The code of README.md runs as a test.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "sqlite"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

@@ -137,7 +137,10 @@ impl SessionState {
     ///
     /// [`StateError::WrongType`] if there is a value and it does not read as a `T`.
     pub fn try_get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, StateError> {
-        self.to_state().try_get(key)
+        match self.0.get(key) {
+            Some(value) => State::from_iter([(key, value.clone())]).try_get(key),
+            None => Ok(None),
+        }
     }
 
     /// The value of a key as it is stored.

@@ -17,6 +17,9 @@ pub(crate) struct Exact {
 pub(crate) fn exact(text: &str) -> Result<(Value, Option<Box<RawValue>>), serde_json::Error> {
     let text = text.trim();
     let scan = scan(text);
+    if scan.too_large {
+        return Err(serde_json::Error::custom("a number is larger than any float"));
+    }
     if scan.depth > MAX_DEPTH {
         return Err(serde_json::Error::custom(format!("nested deeper than {MAX_DEPTH} levels")));
     }
@@ -32,12 +35,14 @@ struct Scan {
     depth: usize,
     /// Whether a number would not come back as it is.
     rounded: bool,
+    /// Whether a number is beyond all floats, so that no `Value` can hold it even rounded.
+    too_large: bool,
 }
 
 /// One look over a text that may be no JSON at all: it only counts brackets and looks at numbers.
 fn scan(text: &str) -> Scan {
     let bytes = text.as_bytes();
-    let (mut place, mut open, mut depth, mut rounded) = (0, 0_usize, 0, false);
+    let (mut place, mut open, mut depth, mut rounded, mut too_large) = (0, 0_usize, 0, false, false);
     while place < bytes.len() {
         match bytes[place] {
             b'"' => place = end_of_string(bytes, place),
@@ -48,14 +53,16 @@ fn scan(text: &str) -> Scan {
             b']' | b'}' => open = open.saturating_sub(1),
             b'-' | b'0'..=b'9' => {
                 let length = bytes[place..].iter().take_while(|byte| in_number(**byte)).count();
-                rounded = rounded || is_rounded(&text[place..place + length]);
+                let number = &text[place..place + length];
+                rounded = rounded || is_rounded(number);
+                too_large = too_large || number.parse().is_ok_and(f64::is_infinite);
                 place += length - 1;
             }
             _ => {}
         }
         place += 1;
     }
-    Scan { depth, rounded }
+    Scan { depth, rounded, too_large }
 }
 
 /// The place of the quote that closes the string opened at `start`, or the end of the text.

@@ -181,6 +181,7 @@ async fn refuses_what_cannot_be_stored(service: SessionService) {
     let mut made = session(&service, "s", empty()).await;
     for event in [
         Event { timestamp: f64::NAN, ..Event::new("user") },
+        Event { timestamp: 1e15, ..Event::new("user") },
         Event { id: "x".repeat(129), ..Event::new("user") },
         Event { id: "  ".to_owned(), ..Event::new("user") },
         Event { invocation_id: "x".repeat(257), ..Event::new("user") },

@@ -21,11 +21,18 @@ pub(super) fn checked(delta: &Delta) -> Result<ScopedDelta, SessionError> {
     Ok(delta.split())
 }
 
+/// The years that every store and google-adk can write.
+const FIRST_TIME: f64 = -62_135_596_800.0;
+const LAST_TIME: f64 = 253_402_300_799.0;
+
 /// Takes the `temp:` keys out of an event, and checks what is left of it.
 pub(super) fn prepared(event: &mut Event) -> Result<ScopedDelta, SessionError> {
     check_event(&event.id)?;
     if !event.is_finite() {
         return Err(invalid(event, "one of its times or probabilities is NaN or infinite"));
+    }
+    if !(FIRST_TIME..=LAST_TIME).contains(&event.timestamp) {
+        return Err(invalid(event, "its timestamp is not in the years 1 to 9999; it is in Unix seconds"));
     }
     if event.invocation_id.chars().count() > 256 {
         return Err(invalid(event, "its invocation id is longer than 256 characters"));
