@@ -1,6 +1,7 @@
 //! google-adk's two layouts of a SQLite file: the same tables, with times written differently.
 
 use rusqlite::types::{Value, ValueRef};
+use sessile_session::next_update_time;
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 use time::{OffsetDateTime, PrimitiveDateTime, UtcOffset};
@@ -26,6 +27,12 @@ impl Layout {
             Self::Adk => time,
             Self::V1 => microseconds(time) as f64 / 1e6,
         }
+    }
+
+    /// The time of a session's last change after an event, see [`next_update_time`]. Times are rounded
+    /// before they are compared: two that differ by less than this layout can hold are the same.
+    pub(crate) fn next_update_time(self, before: f64, event: f64) -> f64 {
+        self.round(next_update_time(before, self.round(event)))
     }
 
     /// The time as a column's value.

@@ -8,7 +8,7 @@ use std::collections::hash_map::Entry;
 use rusqlite::{Connection, OptionalExtension, params};
 use sessile_session::{
     Appended, Commit, Event, EventWindow, NewSession, ScopeKey, SessionError, SessionKey, StoredSession,
-    Version, doing, next_update_time,
+    Version, doing,
 };
 use sessile_state::{Delta, Scope};
 
@@ -73,7 +73,7 @@ impl<'a> Batch<'a> {
         let stale = expect.check(key, session.version, user_version, app_version);
         let appended = Appended {
             version: session.version + 1,
-            update_time: self.layout.round(next_update_time(session.update_time, event.timestamp)),
+            update_time: self.layout.next_update_time(session.update_time, event.timestamp),
         };
         if stale.is_ok() && self.insert_event(key, event, appended.version)? {
             self.write_session(key, session, &delta.session, appended)?;
@@ -100,7 +100,7 @@ impl<'a> Batch<'a> {
         let mut update_time = self.layout.round(new.time);
         for (event, delta) in &new.events {
             state.apply(delta).map_err(doing("write a session's state"))?;
-            update_time = self.layout.round(next_update_time(update_time, event.timestamp));
+            update_time = self.layout.next_update_time(update_time, event.timestamp);
         }
         let inserted = self
             .connection
