@@ -1,0 +1,66 @@
+//! Each reads all that the other wrote, field by field.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use sessile_session::{CreateSession, Event};
+use sessile_state::SharedValue;
+
+use crate::exact::lines;
+use crate::python::place;
+use crate::{Both, Outcome, in_both_layouts, key};
+
+in_both_layouts!(
+    an_event_of_rust_reads_the_same_in_python,
+    an_event_of_python_reads_the_same_in_rust,
+    initial_state_reads_the_same_in_both,
+);
+
+/// An event with every field that google-adk accepts, as it sends it.
+fn every_field() -> SharedValue {
+    SharedValue::from_json(include_str!("../../../../interop/event.json")).expect("the event is JSON")
+}
+
+fn state_delta(event: &Event) -> &BTreeMap<String, SharedValue> {
+    &event.actions.state_delta
+}
+
+async fn an_event_of_rust_reads_the_same_in_python(mut both: Both) -> Outcome {
+    both.rust.create(CreateSession::new("shop", "ada").with_id("s")).await?;
+    let event: Event = every_field().read()?;
+    assert!(event.unknown.is_empty(), "an unknown field: {:?}", event.unknown.keys());
+    both.rust.append_to(&key("s"), event.clone()).await?;
+    let session = both.python.get("s");
+    let events: Vec<SharedValue> = session["events"].read()?;
+    assert_eq!(lines(&events[0]), lines(&every_field()));
+    assert_eq!(lines(&session["state"]), lines(state_delta(&event)));
+    Ok(())
+}
+
+async fn an_event_of_python_reads_the_same_in_rust(mut both: Both) -> Outcome {
+    both.python.ask("create", place("s"));
+    both.python.append("s", every_field());
+    let session = both.session().await;
+    assert_eq!(lines(&*session.events()[0].event), lines(&every_field()));
+    let state: BTreeMap<_, _> = session.state().iter().collect();
+    assert_eq!(lines(&state), lines(state_delta(&session.events()[0])));
+    Ok(())
+}
+
+async fn initial_state_reads_the_same_in_both(mut both: Both) -> Outcome {
+    let event: Event = every_field().read()?;
+    let state = state_delta(&event).clone();
+    let theirs = CreateSession::new("shop", "ada").with_id("rust").with_state(state.clone());
+    both.rust.create(theirs).await?;
+    assert_eq!(lines(&both.python.get("rust")["state"]), lines(&state));
+
+    let initial = json!({"a": null, "b": {"deep_key": [0.1, "é", {}]}, "user:u": 1.0, "app:a": [null]});
+    let mut arguments = place("s");
+    arguments["state"] = initial.clone();
+    both.python.ask("create", arguments);
+    let session = both.session().await;
+    for (name, value) in initial.as_object().expect("it is an object") {
+        assert_eq!(session.state().get_raw(name).map(lines), Some(lines(value)), "{name}");
+    }
+    Ok(())
+}

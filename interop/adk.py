@@ -1,0 +1,111 @@
+"""google-adk's session services, driven by JSON lines, for the tests of interoperation.
+
+    python adk.py sqlite   FILE   SqliteSessionService
+    python adk.py database URL    DatabaseSessionService
+
+Every line of the input is a command: an object with its name in `do`, and its arguments. Every
+line of the output is the answer. A command that raises answers `error` and `message`; the next
+command finds the service as it was. To add a command, add a method to `Commands`.
+"""
+
+import asyncio
+import json
+import sys
+
+from google.adk.errors._stale_session_error import StaleSessionError
+from google.adk.events.event import Event
+from google.adk.events.event_actions import EventActions
+
+
+def open_service(kind, location):
+    # Imported here, because each brings dependencies that the other does not wait for.
+    if kind == "sqlite":
+        from google.adk.sessions.sqlite_session_service import SqliteSessionService
+
+        return SqliteSessionService(location)
+    if kind == "database":
+        from google.adk.sessions.database_session_service import DatabaseSessionService
+
+        return DatabaseSessionService(location)
+    raise SystemExit(f"there is no service {kind!r}: write sqlite or database")
+
+
+def wire(model):
+    """A model as google-adk's server would send it."""
+    return model.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+
+def is_worth_retrying(error):
+    """Whether another writer was in the way: it committed first, or holds the file's lock."""
+    return isinstance(error, StaleSessionError) or "database is locked" in str(error)
+
+
+class Commands:
+    def __init__(self, service):
+        self.service = service
+        self.held = {}
+
+    async def fetch(self, app, user, id):
+        return await self.service.get_session(app_name=app, user_id=user, session_id=id)
+
+    async def create(self, app, user, id, state=None):
+        return wire(await self.service.create_session(app_name=app, user_id=user, session_id=id, state=state))
+
+    async def get(self, app, user, id):
+        session = await self.fetch(app, user, id)
+        return {"session": session and wire(session)}
+
+    async def hold(self, app, user, id, name):
+        """Keeps a session object as it is now, for an `append` later."""
+        self.held[name] = await self.fetch(app, user, id)
+        return {}
+
+    async def append(self, app, user, id, event, held=None):
+        session = self.held[held] if held else await self.fetch(app, user, id)
+        return wire(await self.service.append_event(session, Event.model_validate_json(json.dumps(event))))
+
+    async def list(self, app, user=None):
+        found = await self.service.list_sessions(app_name=app, user_id=user)
+        return {"sessions": [wire(session) for session in found.sessions]}
+
+    async def delete(self, app, user, id):
+        await self.service.delete_session(app_name=app, user_id=user, session_id=id)
+        return {}
+
+    async def user_state(self, app, user):
+        return {"state": await self.service.get_user_state(app_name=app, user_id=user)}
+
+    async def loop(self, app, user, id, count, key_prefix):
+        """Appends `count` events, each setting a key of its own in all three scopes."""
+        ids, retries = [], 0
+        for n in range(count):
+            name = f"{key_prefix}{n}"
+            delta = {name: n, f"app:{name}": n, f"user:{name}": n}
+            while True:
+                session = await self.fetch(app, user, id)
+                event = Event(author="python", invocation_id="loop", actions=EventActions(state_delta=delta))
+                try:
+                    await self.service.append_event(session, event)
+                except Exception as error:
+                    if not is_worth_retrying(error):
+                        raise
+                    retries += 1
+                    await asyncio.sleep(0.001)
+                else:
+                    ids.append(event.id)
+                    break
+        return {"appended": len(ids), "ids": ids, "retries": retries}
+
+
+async def main(kind, location):
+    commands = Commands(open_service(kind, location))
+    for line in sys.stdin:
+        arguments = json.loads(line)
+        try:
+            answer = await getattr(commands, arguments.pop("do"))(**arguments)
+        except Exception as error:
+            answer = {"error": type(error).__name__, "message": str(error)}
+        print(json.dumps(answer), flush=True)
+
+
+asyncio.run(main(*sys.argv[1:]))
