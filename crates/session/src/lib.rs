@@ -37,8 +37,9 @@ mod store;
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use error::{BoxError, SessionError, doing};
 pub use event::{
-    Blob, Bytes, Compaction, Content, Event, EventActions, FileData, FunctionCall, FunctionResponse,
-    NodeInfo, Opaque, Part, REMOVED, ServerToolCall, ServerToolResponse, ToolConfirmation, UiWidget,
+    AuthConfig, Blob, Bytes, Compaction, Content, Event, EventActions, FileData, FunctionCall,
+    FunctionResponse, NodeInfo, Opaque, Part, REMOVED, ServerToolCall, ServerToolResponse, ToolConfirmation,
+    UiWidget,
 };
 pub use key::{InvalidId, MAX_ID, SessionKey};
 pub use memory::MemoryStore;

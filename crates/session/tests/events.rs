@@ -83,6 +83,23 @@ fn bytes_are_read_in_either_alphabet_padded_or_not() {
 }
 
 #[test]
+fn names_that_are_data_are_not_translated() {
+    let scheme = json!({"type": "oauth2", "flows": {"authorizationCode": {"tokenUrl": "u", "scopes": {"read_mail": "x", "readAll": "y"}}}});
+    let wire = json!({"authScheme": scheme, "credentialKey": "k", "rawAuthCredential": {
+        "authType": "http", "http": {"additionalHeaders": {"X-Some_Header": "1", "camelHeader": "2"}}}});
+    let event: Event =
+        serde_json::from_value(json!({"actions": {"requestedAuthConfigs": {"callId_1": wire}}})).unwrap();
+    assert_eq!(serde_json::to_value(&event).unwrap()["actions"]["requestedAuthConfigs"]["callId_1"], wire);
+    let stored = serde_json::to_value(Stored(&event)).unwrap();
+    let stored = &stored["actions"]["requested_auth_configs"]["callId_1"];
+    assert_eq!(stored["auth_scheme"], scheme);
+    assert_eq!(
+        stored["raw_auth_credential"],
+        json!({"auth_type": "http", "http": {"additional_headers": {"X-Some_Header": "1", "camelHeader": "2"}}})
+    );
+}
+
+#[test]
 fn what_is_no_event_is_refused() {
     for text in
         ["[]", "1", r#"{"id": 5}"#, r#"{"timestamp": "now"}"#, r#"{"actions": {"stateDelta": []}}"#, "{"]

@@ -14,7 +14,7 @@ record! {
         /// Artifacts saved by this event, and their new versions.
         pub artifact_delta: BTreeMap<String, i64> = "artifactDelta",
         /// Credentials that calls wait for.
-        pub requested_auth_configs: BTreeMap<String, Opaque> = "requestedAuthConfigs",
+        pub requested_auth_configs: BTreeMap<String, AuthConfig> = "requestedAuthConfigs",
         /// Confirmations that calls wait for.
         pub requested_tool_confirmations: BTreeMap<String, ToolConfirmation> = "requestedToolConfirmations",
         /// Whether a tool's answer is the final one.
@@ -54,6 +54,20 @@ impl EventActions {
     /// The keys that are set; removals are the event's, see [`Event::delta`](super::Event::delta).
     pub(crate) fn sets(&self) -> Delta {
         self.state_delta.iter().map(|(key, value)| (key, value.clone())).collect()
+    }
+}
+
+record! {
+    /// A credential that a call waits for.
+    pub struct AuthConfig {
+        /// How to authenticate, as OpenAPI describes it: its names have one spelling, and many are data.
+        pub auth_scheme: Option<SharedValue> = "authScheme",
+        /// What was given to begin with.
+        pub raw_auth_credential: Option<Opaque> = "rawAuthCredential",
+        /// What it was exchanged for.
+        pub exchanged_auth_credential: Option<Opaque> = "exchangedAuthCredential",
+        /// Where it is kept.
+        pub credential_key: Option<String> = "credentialKey",
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sessile_state::{Delta, SharedValue};
 
-pub use actions::{Compaction, EventActions, ToolConfirmation, UiWidget};
+pub use actions::{AuthConfig, Compaction, EventActions, ToolConfirmation, UiWidget};
 pub use bytes::Bytes;
 pub use content::{
     Blob, Content, FileData, FunctionCall, FunctionResponse, Part, ServerToolCall, ServerToolResponse,

@@ -5,7 +5,8 @@ use serde_json::Value;
 use crate::record::{Spell, Spelling};
 
 /// A model's object that Sessile passes on without looking inside, such as usage metadata. The
-/// names of its fields, at every depth, follow the spelling of the event.
+/// names of its fields, at every depth, follow the spelling of the event; headers of requests keep
+/// theirs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Opaque(Value);
 
@@ -37,10 +38,17 @@ impl Spell for Opaque {
     }
 }
 
+/// The one field whose keys are the user's.
+const HEADERS: &str = "additional_headers";
+
 fn in_snake(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
-            fields.into_iter().map(|(name, value)| (snake(name), in_snake(value))).collect()
+            let field = |(name, value)| match snake(name) {
+                name if name == HEADERS => (name, value),
+                name => (name, in_snake(value)),
+            };
+            fields.into_iter().map(field).collect()
         }
         Value::Array(items) => items.into_iter().map(in_snake).collect(),
         scalar => scalar,
@@ -55,7 +63,10 @@ impl Serialize for InCamel<'_> {
             Value::Object(fields) => {
                 let mut map = serializer.serialize_map(Some(fields.len()))?;
                 for (name, value) in fields {
-                    map.serialize_entry(&camel(name), &InCamel(value))?;
+                    match name.as_str() {
+                        HEADERS => map.serialize_entry(&camel(name), value)?,
+                        _ => map.serialize_entry(&camel(name), &InCamel(value))?,
+                    }
                 }
                 map.end()
             }

@@ -4,16 +4,16 @@ use serde_json::{Value, json};
 use sessile_session::{CreateSession, EventWindow, ListSessions};
 
 use crate::python::place;
-use crate::{Both, Outcome, ids, in_both_layouts, key, python_setting, setting};
+use crate::{Both, Database, Outcome, ids, in_every_database, key, python_setting, setting};
 
-in_both_layouts!(
+in_every_database!(
     events_keep_the_order_of_the_turns,
     scoped_state_is_shared,
     null_is_a_value_to_both,
     a_key_that_rust_removes_is_gone_in_python,
     a_session_that_one_deletes_is_gone_for_the_other,
     python_opens_and_lists_the_file_afterwards,
-    a_file_of_python_is_opened_by_rust,
+    a_database_of_python_is_opened_by_rust,
 );
 
 fn value(read: impl serde::Serialize) -> Value {
@@ -125,10 +125,9 @@ async fn python_opens_and_lists_the_file_afterwards(mut both: Both) -> Outcome {
     Ok(())
 }
 
-async fn a_file_of_python_is_opened_by_rust(both: Both) -> Outcome {
-    let folder = tempfile::tempdir()?;
-    let path = folder.path().join("theirs.db");
-    let mut python = crate::python::Python::start(both.layout, &path);
+async fn a_database_of_python_is_opened_by_rust(both: Both) -> Outcome {
+    let theirs = Database::new(both.database.kind).await;
+    let mut python = theirs.python();
     for id in ["a", "b", "c"] {
         let mut arguments = place(id);
         arguments["state"] = json!({"first": id, "user:last": id});
@@ -137,7 +136,7 @@ async fn a_file_of_python_is_opened_by_rust(both: Both) -> Outcome {
             python.append(id, python_setting(&format!("{id}{n}"), json!({"n": n, "app:count": n})));
         }
     }
-    let rust = crate::rust(&path).await;
+    let rust = theirs.rust().await;
     let of_ada =
         ListSessions { app: "shop".to_owned(), user: Some("ada".to_owned()), ..ListSessions::default() };
     assert_eq!(rust.list(&of_ada).await?.sessions.len(), 3);

@@ -8,9 +8,9 @@ use sessile_state::SharedValue;
 
 use crate::exact::lines;
 use crate::python::place;
-use crate::{Both, Outcome, in_both_layouts, key};
+use crate::{Both, Outcome, in_every_database, key};
 
-in_both_layouts!(
+in_every_database!(
     an_event_of_rust_reads_the_same_in_python,
     an_event_of_python_reads_the_same_in_rust,
     initial_state_reads_the_same_in_both,
@@ -18,7 +18,7 @@ in_both_layouts!(
 
 /// An event with every field that google-adk accepts, as it sends it.
 fn every_field() -> SharedValue {
-    SharedValue::from_json(include_str!("../../../../interop/event.json")).expect("the event is JSON")
+    SharedValue::from_json(include_str!("../../event.json")).expect("the event is JSON")
 }
 
 fn state_delta(event: &Event) -> &BTreeMap<String, SharedValue> {

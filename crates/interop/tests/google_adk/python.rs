@@ -1,4 +1,4 @@
-//! google-adk in a process of its own; `interop/adk.py` is the other end.
+//! google-adk in a process of its own; `adk.py` is the other end.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use serde_json::{Value, json};
 use sessile_state::SharedValue;
 
-use crate::Layout;
+use crate::{Database, Kind};
 
 /// A process of Python with one of google-adk's services.
 pub(crate) struct Python {
@@ -19,14 +19,15 @@ pub(crate) struct Python {
 }
 
 impl Python {
-    pub(crate) fn start(layout: Layout, path: &Path) -> Self {
-        let path = path.to_str().expect("a temporary path is text");
-        let (kind, location) = match layout {
-            Layout::Sqlite => ("sqlite", path.to_owned()),
-            Layout::Database => ("database", format!("sqlite+aiosqlite:///{path}")),
+    pub(crate) fn start(database: &Database) -> Self {
+        let location = &database.location;
+        let (kind, location) = match database.kind {
+            Kind::Sqlite => ("sqlite", location.clone()),
+            Kind::SqliteV1 => ("database", format!("sqlite+aiosqlite:///{location}")),
+            Kind::Postgres => ("database", location.replacen("postgresql://", "postgresql+asyncpg://", 1)),
         };
         let mut process = Command::new(interpreter())
-            .arg(workspace().join("interop/adk.py"))
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("adk.py"))
             .args([kind, &location])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -4,9 +4,9 @@ use serde_json::json;
 use sessile_session::{CreateSession, Event, SessionError};
 
 use crate::python::place;
-use crate::{Both, Outcome, in_both_layouts, key, python_setting, setting};
+use crate::{Both, Outcome, in_every_database, key, python_setting, setting};
 
-in_both_layouts!(
+in_every_database!(
     python_is_not_stale_when_nothing_changed,
     python_is_stale_when_rust_appended,
     python_is_stale_whatever_the_time_of_the_event,
