@@ -1,7 +1,8 @@
 //! Opening the file.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use sessile_session::{SessionError, doing};
@@ -63,13 +64,28 @@ impl SqliteOptions {
     /// A connection that can write.
     pub(crate) fn open_writer(&self) -> Result<Connection, SessionError> {
         let connection = self.open(OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
-        let mode: String = connection
-            .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
-            .map_err(|error| explained(&self.path, error))?;
+        let mode = self.to_wal_mode(&connection).map_err(|error| explained(&self.path, error))?;
         if mode != "wal" {
             return Err(unusable(format!("{} cannot be put in WAL mode ({mode})", self.path.display())));
         }
         Ok(connection)
+    }
+
+    /// Puts the file in WAL mode, if it is not, and returns its mode.
+    ///
+    /// For this SQLite reads and then goes on to write, and does not wait when another connection is
+    /// about to write too: the busy timeout does not hold here, so the waiting is ours.
+    fn to_wal_mode(&self, connection: &Connection) -> rusqlite::Result<String> {
+        let start = Instant::now();
+        loop {
+            let mode = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0));
+            let busy = mode.as_ref().err().and_then(rusqlite::Error::sqlite_error_code)
+                == Some(ErrorCode::DatabaseBusy);
+            if !busy || start.elapsed() >= self.busy_timeout {
+                return mode;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// A connection that only reads.

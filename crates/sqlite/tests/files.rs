@@ -3,6 +3,7 @@
 mod support;
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use sessile_session::{
@@ -65,6 +66,20 @@ async fn many_may_open_a_new_file_at_once() {
         opener.await.unwrap().unwrap();
     }
     drop(open(&path).await);
+}
+
+#[tokio::test]
+async fn a_file_that_another_program_writes_is_waited_for() {
+    let path = new_v1_file();
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let impatient = SqliteOptions { busy_timeout: Duration::from_millis(20), ..SqliteOptions::new(&path) };
+    let error = SqliteStore::open(impatient).await.err().expect("the file is busy").to_string();
+    assert!(error.contains("database is locked"), "{error}");
+    let opening = tokio::spawn(SqliteStore::open(SqliteOptions::new(&path)));
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    other.execute_batch("COMMIT").unwrap();
+    opening.await.unwrap().unwrap();
 }
 
 #[tokio::test]
