@@ -74,7 +74,7 @@ async fn many_writers(service: &SessionService, each: usize) -> f64 {
 }
 
 /// The median of many calls, in microseconds.
-async fn median<Fut: Future>(calls: usize, call: impl Fn(usize) -> Fut) -> f64 {
+async fn median<T>(calls: usize, call: impl AsyncFn(usize) -> T) -> f64 {
     let mut times = Vec::with_capacity(calls);
     for n in 0..calls {
         let start = Instant::now();
@@ -121,12 +121,12 @@ async fn measure(name: &str, store: Arc<dyn Store>, scale: usize) {
     sessions(&service, TASKS..1000).await;
     for history in [10, 1_000, 10_000, 100_000] {
         fill(&service, length, history).await;
-        let append = median(200, |n| service.append_to(&key(0), event(n))).await;
+        let append = median(200, async |n| service.append_to(&key(0), event(n)).await.unwrap()).await;
         length = history + 200;
-        let last = median(100, |_| service.get(&key(0), EventWindow::last(20))).await;
+        let last = median(100, async |_| service.get(&key(0), EventWindow::last(20)).await.unwrap()).await;
         println!("| {name}: append at {history} events, last 20 of them | {append:.0} µs, {last:.0} µs |");
         if history == 10_000 {
-            let all = median(5, |_| service.get(&key(0), EventWindow::ALL)).await;
+            let all = median(5, async |_| service.get(&key(0), EventWindow::ALL).await.unwrap()).await;
             println!("| {name}: get of {length} events | {:.1} ms |", all / 1000.0);
         }
     }
@@ -136,7 +136,10 @@ async fn measure(name: &str, store: Arc<dyn Store>, scale: usize) {
         page_size: 50,
         ..Default::default()
     };
-    println!("| {name}: page of 50 of 1000 sessions | {:.0} µs |", median(50, |_| service.list(&list)).await);
+    println!(
+        "| {name}: page of 50 of 1000 sessions | {:.0} µs |",
+        median(50, async |_| service.list(&list).await.unwrap()).await
+    );
 }
 
 fn main() {

@@ -37,7 +37,7 @@ mod store;
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use error::{BoxError, SessionError, doing};
 pub use event::{
-    AuthConfig, Blob, Bytes, Compaction, Content, Event, EventActions, FileData, FunctionCall,
+    AuthConfig, AuthScheme, Blob, Bytes, Compaction, Content, Event, EventActions, FileData, FunctionCall,
     FunctionResponse, NodeInfo, Opaque, Part, REMOVED, ServerToolCall, ServerToolResponse, ToolConfirmation,
     UiWidget,
 };

@@ -56,6 +56,21 @@ impl SqliteStore {
         Self::open(SqliteOptions::from_url(url)?).await
     }
 
+    /// Closes the file after everything that was handed over is written. Without it nothing is lost
+    /// either, but what was written last may still be in the file's `-wal` companion.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Backend`] if the writing thread had failed.
+    pub async fn close(self) -> Result<(), SessionError> {
+        let Self { writer, readers, .. } = self;
+        let closed = tokio::task::spawn_blocking(move || {
+            drop(readers); // the last connection to close empties the companion
+            writer.finish()
+        });
+        closed.await.map_err(doing("close the SQLite file"))?
+    }
+
     fn open_now(options: SqliteOptions) -> Result<Self, SessionError> {
         let mut connection = options.open_writer()?;
         let layout = migrate(&mut connection).map_err(|error| match error {

@@ -18,16 +18,23 @@ const LONGEST_QUEUE: usize = 4096;
 /// Hands writes to the thread. The thread ends, after what was handed over, when this is dropped.
 pub(crate) struct Writer {
     queue: mpsc::Sender<Box<dyn Task>>,
+    thread: thread::JoinHandle<()>,
 }
 
 impl Writer {
     pub(crate) fn start(connection: Connection, layout: Layout) -> Result<Self, SessionError> {
         let (queue, waiting) = mpsc::channel(LONGEST_QUEUE);
-        thread::Builder::new()
+        let thread = thread::Builder::new()
             .name("sessile-sqlite-writer".to_owned())
             .spawn(move || run(connection, layout, waiting))
             .map_err(doing("start the writing thread"))?;
-        Ok(Self { queue })
+        Ok(Self { queue, thread })
+    }
+
+    /// Waits until everything that was handed over is written and the connection is closed.
+    pub(crate) fn finish(self) -> Result<(), SessionError> {
+        drop(self.queue);
+        self.thread.join().map_err(|_| ended())
     }
 
     /// Does `work` in a transaction, alone or with others; answers after the commit. The work may be
@@ -103,13 +110,25 @@ fn run(mut connection: Connection, layout: Layout, mut waiting: mpsc::Receiver<B
         {
             tasks.push(task);
         }
-        let done = begin(&mut connection).and_then(|transaction| commit(transaction, layout, &mut tasks));
+        let done = match begin(&mut connection) {
+            Ok(transaction) => commit(transaction, layout, &mut tasks),
+            // Nothing was done, and waiting again for each would add up.
+            Err(error) => {
+                let text = error.to_string();
+                tasks.into_iter().for_each(|task| task.finish(Some(busy(&text))));
+                continue;
+            }
+        };
         match done {
             Ok(()) => tasks.into_iter().for_each(|task| task.finish(None)),
             // One bad write must not fail its neighbours: each for itself.
             Err(_) => tasks.into_iter().for_each(|task| commit_alone(&mut connection, layout, task)),
         }
     }
+}
+
+fn busy(text: &str) -> SessionError {
+    SessionError::Backend { action: "write", source: text.into() }
 }
 
 fn commit_alone(connection: &mut Connection, layout: Layout, task: Box<dyn Task>) {

@@ -232,6 +232,53 @@ async fn a_bad_write_does_not_fail_its_neighbours() {
     assert_eq!(stored(&service, "bad").await.version(), 0);
 }
 
+#[tokio::test]
+async fn a_closed_file_is_whole_without_its_companion() {
+    use sessile_session::{EventWindow, NewSession, Store};
+    let path = new_file();
+    let store = open(&path).await;
+    let new = NewSession {
+        key: key("s"),
+        time: 5.0,
+        session: Default::default(),
+        app: Default::default(),
+        user: Default::default(),
+        events: Vec::new(),
+    };
+    store.create(new).await.unwrap();
+    store.get(&key("s"), EventWindow::ALL).await.unwrap().unwrap();
+    store.close().await.unwrap();
+    let copy = new_file();
+    std::fs::copy(&path, &copy).unwrap();
+    assert_eq!(stored(&service(&copy).await, "s").await.version(), 0);
+}
+
+#[tokio::test]
+async fn writes_behind_a_foreign_lock_fail_together_and_in_time() {
+    let path = new_file();
+    let options =
+        SqliteOptions { busy_timeout: std::time::Duration::from_millis(100), ..SqliteOptions::new(&path) };
+    let service = SessionService::new(SqliteStore::open(options).await.unwrap());
+    service.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let writes: Vec<_> = (0..1000)
+        .map(|n| {
+            let service = service.clone();
+            tokio::spawn(async move { service.append_to(&key("s"), setting(json!({"n": n}))).await })
+        })
+        .collect();
+    let waited = tokio::time::timeout(std::time::Duration::from_secs(60), async {
+        for write in writes {
+            let refused = write.await.unwrap().unwrap_err().to_string();
+            assert!(refused.contains("locked"), "{refused}");
+        }
+    });
+    waited.await.expect("a thousand writes wait together, not one after the other");
+    other.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(service.append_to(&key("s"), setting(json!({"n": 1}))).await.unwrap(), Some(1));
+}
+
 #[test]
 fn urls_are_those_of_google_adk() {
     for (url, path) in [

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use sessile_state::{Delta, SharedValue};
 
+use super::auth::AuthScheme;
 use super::content::Content;
 use super::opaque::Opaque;
 use crate::record::record;
@@ -61,7 +62,7 @@ record! {
     /// A credential that a call waits for.
     pub struct AuthConfig {
         /// How to authenticate, as OpenAPI describes it: its names have one spelling, and many are data.
-        pub auth_scheme: Option<SharedValue> = "authScheme",
+        pub auth_scheme: Option<AuthScheme> = "authScheme",
         /// What was given to begin with.
         pub raw_auth_credential: Option<Opaque> = "rawAuthCredential",
         /// What it was exchanged for.

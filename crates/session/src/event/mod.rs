@@ -1,6 +1,7 @@
 //! The immutable records of a session.
 
 mod actions;
+mod auth;
 mod bytes;
 mod content;
 mod opaque;
@@ -10,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sessile_state::{Delta, SharedValue};
 
 pub use actions::{AuthConfig, Compaction, EventActions, ToolConfirmation, UiWidget};
+pub use auth::AuthScheme;
 pub use bytes::Bytes;
 pub use content::{
     Blob, Content, FileData, FunctionCall, FunctionResponse, Part, ServerToolCall, ServerToolResponse,
