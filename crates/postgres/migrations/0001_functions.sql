@@ -6,11 +6,15 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT to_timestamp(seconds) AT TIME ZONE 'UTC'
 $$;
 
+-- In plpgsql, like the others: it keeps its plans, while a function in SQL is planned at every call.
 CREATE FUNCTION sessile_changed(state JSONB, delta JSONB) RETURNS JSONB
-LANGUAGE sql IMMUTABLE AS $$
-    SELECT (state || (delta -> 'set'))
-         - ARRAY(SELECT jsonb_array_elements_text(delta -> 'remove'))
-$$;
+LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    IF delta -> 'remove' = '[]' THEN
+        RETURN state || (delta -> 'set');
+    END IF;
+    RETURN (state || (delta -> 'set')) - ARRAY(SELECT jsonb_array_elements_text(delta -> 'remove'));
+END $$;
 
 -- Whether a delta changes anything.
 CREATE FUNCTION sessile_changes(delta JSONB) RETURNS BOOLEAN
@@ -19,28 +23,33 @@ LANGUAGE sql IMMUTABLE AS $$
 $$;
 
 CREATE FUNCTION sessile_write_app(app TEXT, delta JSONB, seconds DOUBLE PRECISION) RETURNS void
-LANGUAGE sql AS $$
+LANGUAGE plpgsql AS $$
+BEGIN
     INSERT INTO app_states (app_name, state, update_time, sessile_version)
     VALUES (app, sessile_changed('{}', delta), sessile_time(seconds), 1)
     ON CONFLICT (app_name) DO UPDATE SET
         state = sessile_changed(app_states.state, delta), update_time = excluded.update_time,
-        sessile_version = app_states.sessile_version + 1
-$$;
+        sessile_version = app_states.sessile_version + 1;
+END $$;
 
 CREATE FUNCTION sessile_write_user(app TEXT, usr TEXT, delta JSONB, seconds DOUBLE PRECISION) RETURNS void
-LANGUAGE sql AS $$
+LANGUAGE plpgsql AS $$
+BEGIN
     INSERT INTO user_states (app_name, user_id, state, update_time, sessile_version)
     VALUES (app, usr, sessile_changed('{}', delta), sessile_time(seconds), 1)
     ON CONFLICT (app_name, user_id) DO UPDATE SET
         state = sessile_changed(user_states.state, delta), update_time = excluded.update_time,
-        sessile_version = user_states.sessile_version + 1
-$$;
+        sessile_version = user_states.sessile_version + 1;
+END $$;
 
 -- Appends events, in the order of the array, in one transaction; answers one row for each. Rows are locked
 -- in google-adk's order (sessions, applications, users) and sorted, so that nobody waits in a circle.
 CREATE FUNCTION sessile_append(commits JSONB)
 RETURNS TABLE (status TEXT, version BIGINT, update_time DOUBLE PRECISION, actual BIGINT)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+-- Plans are made while the tables are small and kept when they are large: every row is looked up by its key.
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan
+AS $$
 DECLARE
     c JSONB;
     held RECORD;
