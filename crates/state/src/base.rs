@@ -173,8 +173,7 @@ impl Base {
 
     /// All shards must be locked.
     fn view_of(&self, shards: &mut Locked<'_>) -> Snapshot {
-        let tables =
-            shards.each_mut().map(|table| table.as_mut().map(|table| table.share()).unwrap_or_default());
+        let tables = shards.each_mut().map(|table| table.as_mut().expect("all shards are locked").share());
         Snapshot::new(tables, self.hasher.clone(), self.index())
     }
 

@@ -87,6 +87,18 @@ impl Delta {
         self.insert(key.as_ref().into(), Change::Remove);
     }
 
+    /// Adds the changes of another delta, in place of what this one said about their keys.
+    pub fn merge(&mut self, later: &Self) {
+        for (key, change) in later.entries() {
+            self.insert(key.clone(), change.clone());
+        }
+    }
+
+    /// Keeps the changes of the keys that `keep` wants.
+    pub fn retain(&mut self, mut keep: impl FnMut(&str) -> bool) {
+        Arc::make_mut(&mut self.changes).retain(|key, _| keep(key));
+    }
+
     /// Separates the changes by scope, prefixes taken off, `temp:` keys dropped.
     pub fn split(&self) -> ScopedDelta {
         let mut scoped = ScopedDelta::default();

@@ -246,6 +246,12 @@ proptest! {
             last.insert(key, value);
         }
         prop_assert_eq!(delta.len(), last.len());
+        let mut merged = Delta::from_iter([("a", json!("before"))]);
+        merged.merge(&delta);
+        prop_assert_eq!(merged.get("risk"), delta.get("risk"));
+        prop_assert!(merged.get("a").is_some());
+        merged.retain(|key| last.contains_key(key));
+        prop_assert_eq!(&merged, &delta);
         for (key, change) in delta.iter() {
             let expected = last[key].clone().map_or(Change::Remove, |value| Change::Set(value.into()));
             prop_assert_eq!(change, &expected);

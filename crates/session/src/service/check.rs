@@ -38,19 +38,10 @@ pub(super) fn prepared(event: &mut Event) -> Result<ScopedDelta, SessionError> {
         return Err(invalid(event, "its invocation id is longer than 256 characters"));
     }
     let mut delta = event.delta();
-    let temporary: Vec<String> =
-        delta.iter().map(|(key, _)| key.to_owned()).filter(|key| Scope::of(key).0 == Scope::Temp).collect();
-    if !temporary.is_empty() {
-        let kept = delta.iter().filter(|(key, _)| Scope::of(key).0 != Scope::Temp);
-        let mut without = Delta::new();
-        for (key, change) in kept {
-            match change {
-                sessile_state::Change::Set(value) => without.set(key, value.clone()),
-                sessile_state::Change::Remove => without.remove(key),
-            }
-        }
-        event.set_delta(&without);
-        delta = without;
+    let all = delta.len();
+    delta.retain(|key| Scope::of(key).0 != Scope::Temp);
+    if delta.len() < all {
+        event.set_delta(&delta);
     }
     checked(&delta)
 }

@@ -95,21 +95,11 @@ impl SessionService {
             if !ids.insert(event.id.clone()) {
                 return Err(SessionError::EventConflict { key, id: event.id });
             }
-            add(&mut app, &delta.app);
-            add(&mut user, &delta.user);
+            app.merge(&delta.app);
+            user.merge(&delta.user);
             prepared_events.push((Arc::new(event), delta.session));
         }
         let new = NewSession { key, time: self.clock.now(), session, app, user, events: prepared_events };
         Ok(self.store.create(new).await?.into())
-    }
-}
-
-/// Adds the changes of one delta to another.
-fn add(to: &mut Delta, more: &Delta) {
-    for (key, change) in more.iter() {
-        match change {
-            sessile_state::Change::Set(value) => to.set(key, value.clone()),
-            sessile_state::Change::Remove => to.remove(key),
-        }
     }
 }

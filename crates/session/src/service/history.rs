@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sessile_state::{Change, Delta};
+use sessile_state::Delta;
 
 use super::SessionService;
 use super::append::Outcome;
@@ -134,10 +134,5 @@ fn difference(from: &StateMap, to: &StateMap) -> Delta {
         delta.set(key, value.clone());
     }
     from.keys().filter(|key| !to.contains_key(*key)).for_each(|key| delta.remove(key));
-    debug_assert!({
-        let mut changed = from.clone();
-        apply(&mut changed, &delta);
-        changed == *to && delta.iter().all(|(_, change)| matches!(change, Change::Set(_) | Change::Remove))
-    });
     delta
 }
