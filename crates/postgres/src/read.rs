@@ -86,8 +86,7 @@ fn event(row: &Row, key: &SessionKey) -> Result<SessionEvent, SessionError> {
 fn session(row: &Row, app: &str) -> Result<StoredSession, SessionError> {
     let (user, id): (String, String) = (row.get("user_id"), row.get("id"));
     let address = format!("{app}/{user}/{id}");
-    let key =
-        SessionKey::new(app, user, &id).map_err(|error| corrupt("sessions", "id", address.clone(), error))?;
+    let key = SessionKey::from_stored(app, user, id);
     let state = |column: &str, table: &'static str| -> Result<Option<Arc<StateMap>>, SessionError> {
         let text: Option<&str> = row.get(column);
         let parsed = text.map(serde_json::from_str).transpose();

@@ -27,6 +27,12 @@ impl SessionKey {
         Ok(Self { app, user, id })
     }
 
+    /// The address of a session that a store found. google-adk stores ids as they are given, also blank or
+    /// padded ones; such a session can be listed, read and deleted under the id it has.
+    pub fn from_stored(app: impl Into<String>, user: impl Into<String>, id: impl Into<String>) -> Self {
+        Self { app: app.into(), user: user.into(), id: id.into() }
+    }
+
     /// The application.
     pub fn app(&self) -> &str {
         &self.app

@@ -119,11 +119,10 @@ impl Store for MemoryStore {
             (true, None) => Box::new(places.iter().rev()),
             (true, Some(after)) => Box::new(places.range(..after).rev()),
         };
-        let keys = passing.take(query.limit).filter_map(|place| {
-            let key = SessionKey::new(&query.app, &place.0.user, &place.0.id);
-            key.ok().and_then(|key| tables.sessions.get_key_value(&key)) // keys in the index are keys
+        let rows = passing.take(query.limit).filter_map(|place| {
+            tables.sessions.get_key_value(&SessionKey::from_stored(&query.app, &place.0.user, &place.0.id))
         });
-        Ok(keys.map(|(key, row)| tables.read(key, row, EventWindow::NONE)).collect())
+        Ok(rows.map(|(key, row)| tables.read(key, row, EventWindow::NONE)).collect())
     }
 
     async fn delete(&self, key: &SessionKey, expect: Option<Version>) -> Result<bool, SessionError> {
@@ -143,7 +142,7 @@ impl Store for MemoryStore {
     async fn append(&self, commit: Commit) -> Result<Appended, SessionError> {
         let mut tables = self.tables();
         let Commit { key, event, delta, expect } = commit;
-        let (app, user) = (tables.version(&app_of(&key)), tables.version(&user_of(&key)));
+        let (app, user) = (tables.version(&ScopeKey::app_of(&key)), tables.version(&ScopeKey::user_of(&key)));
         let Some(row) = tables.sessions.get(&key) else { return Err(SessionError::NotFound { key }) };
         if let Some(&place) = row.by_id.get(&event.id) {
             let first = &row.events[place];
@@ -175,7 +174,7 @@ impl Store for MemoryStore {
 
 impl Tables {
     fn read(&self, key: &SessionKey, row: &Row, window: EventWindow) -> StoredSession {
-        let (app, user) = (self.scope(&app_of(key)), self.scope(&user_of(key)));
+        let (app, user) = (self.scope(&ScopeKey::app_of(key)), self.scope(&ScopeKey::user_of(key)));
         StoredSession {
             key: key.clone(),
             version: row.version(),
@@ -199,8 +198,8 @@ impl Tables {
     }
 
     fn write_scopes(&mut self, key: &SessionKey, app: &Delta, user: &Delta) {
-        self.write_scope(app_of(key), app);
-        self.write_scope(user_of(key), user);
+        self.write_scope(ScopeKey::app_of(key), app);
+        self.write_scope(ScopeKey::user_of(key), user);
     }
 
     fn write_scope(&mut self, scope: ScopeKey, delta: &Delta) {
@@ -256,14 +255,6 @@ impl Row {
         passing.reverse();
         passing
     }
-}
-
-fn app_of(key: &SessionKey) -> ScopeKey {
-    ScopeKey::App(key.app().to_owned())
-}
-
-fn user_of(key: &SessionKey) -> ScopeKey {
-    ScopeKey::User(key.app().to_owned(), key.user().to_owned())
 }
 
 fn lists_of(key: &SessionKey) -> [(String, Option<String>); 2] {

@@ -286,6 +286,18 @@ pub enum ScopeKey {
     User(String, String),
 }
 
+impl ScopeKey {
+    /// The application's state that a session sees.
+    pub fn app_of(key: &SessionKey) -> Self {
+        Self::App(key.app().to_owned())
+    }
+
+    /// The user's state that a session sees.
+    pub fn user_of(key: &SessionKey) -> Self {
+        Self::User(key.app().to_owned(), key.user().to_owned())
+    }
+}
+
 /// Applies a delta to a scope's state.
 pub fn apply(state: &mut StateMap, delta: &Delta) {
     for (key, change) in delta.iter() {

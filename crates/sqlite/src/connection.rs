@@ -34,8 +34,10 @@ impl SqliteOptions {
     pub fn from_url(url: &str) -> Result<Self, SessionError> {
         let rest = ["sqlite+aiosqlite://", "sqlite://"].iter().find_map(|scheme| url.strip_prefix(scheme));
         let (path, query) = match rest {
+            // The first slash separates the path from a host that is not there.
             Some(rest) => {
-                rest.strip_prefix('/').unwrap_or(rest).split_once('?').unwrap_or((rest_of(rest), ""))
+                let rest = rest.strip_prefix('/').unwrap_or(rest);
+                rest.split_once('?').unwrap_or((rest, ""))
             }
             None => (url, ""),
         };
@@ -103,11 +105,6 @@ impl SqliteOptions {
             .map_err(|error| explained(&self.path, error))?;
         Ok(connection)
     }
-}
-
-/// The path of a URL after its scheme, without the slash that separates it from the host.
-fn rest_of(rest: &str) -> &str {
-    rest.strip_prefix('/').unwrap_or(rest)
 }
 
 pub(crate) fn unusable(reason: String) -> SessionError {

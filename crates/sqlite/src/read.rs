@@ -53,7 +53,7 @@ fn session(row: &Row<'_>, layout: Layout, app: &str) -> Result<StoredSession, Se
     let reading = || doing::<rusqlite::Error>("read a session's row");
     let (user, id): (String, String) = (row.get(0).map_err(reading())?, row.get(1).map_err(reading())?);
     let address = format!("{app}/{user}/{id}");
-    let key = SessionKey::new(app, &user, &id).map_err(|error| corrupt("sessions", "id", &address, error))?;
+    let key = SessionKey::from_stored(app, user, id);
     let text = |column: usize, name: &'static str| -> Result<Option<String>, SessionError> {
         row.get(column).map_err(|error| corrupt("sessions", name, &address, error))
     };

@@ -63,7 +63,7 @@ impl<'a> Batch<'a> {
         let Some(session) = self.session(key)? else {
             return Err(SessionError::NotFound { key: key.clone() });
         };
-        let (app, user) = (app_of(key), user_of(key));
+        let (app, user) = (ScopeKey::app_of(key), ScopeKey::user_of(key));
         let known = |batch: &mut Self, scope: &ScopeKey, needed: bool| match needed {
             true => batch.scope(scope).map(|state| state.version),
             false => Ok(0),
@@ -124,7 +124,7 @@ impl<'a> Batch<'a> {
         for (place, (event, _)) in new.events.iter().enumerate() {
             self.insert_event(key, event, place as Version + 1)?;
         }
-        for (scope, delta) in [(app_of(key), &new.app), (user_of(key), &new.user)] {
+        for (scope, delta) in [(ScopeKey::app_of(key), &new.app), (ScopeKey::user_of(key), &new.user)] {
             self.write_scope(&scope, delta, new.time)?;
             if self.layout == Layout::V1 {
                 // google-adk needs both rows, also empty ones, to append an event.
@@ -326,14 +326,6 @@ struct SessionRow {
     state: String,
     update_time: f64,
     version: Version,
-}
-
-fn app_of(key: &SessionKey) -> ScopeKey {
-    ScopeKey::App(key.app().to_owned())
-}
-
-fn user_of(key: &SessionKey) -> ScopeKey {
-    ScopeKey::User(key.app().to_owned(), key.user().to_owned())
 }
 
 fn to_sql(error: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {

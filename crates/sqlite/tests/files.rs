@@ -191,6 +191,27 @@ async fn events_from_before_keep_the_order_of_google_adk() {
 }
 
 #[tokio::test]
+async fn ids_that_only_google_adk_takes_do_not_hide_other_sessions() {
+    use sessile_session::ListSessions;
+    let path = new_file();
+    let service = service(&path).await;
+    service.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
+    sql(
+        &path,
+        "INSERT INTO sessions (app_name, user_id, id, state, create_time, update_time)
+         VALUES ('shop', 'ada', '', '{}', 1, 1), ('shop', 'ada', ' pad ', '{}', 2, 2)",
+    );
+    let all =
+        service.list(&ListSessions { app: "shop".to_owned(), ..ListSessions::default() }).await.unwrap();
+    assert_eq!(all.sessions.iter().map(|session| session.key().id()).collect::<Vec<_>>(), ["", " pad ", "s"]);
+    for session in &all.sessions[..2] {
+        let read = service.get(session.key(), EventWindow::ALL).await.unwrap().unwrap();
+        assert_eq!(read.key(), session.key());
+        assert!(service.delete(session.key(), None).await.unwrap());
+    }
+}
+
+#[tokio::test]
 async fn untouched_values_are_not_rewritten() {
     let path = new_file();
     let service = service(&path).await;

@@ -66,7 +66,7 @@ async fn ends_when_the_session_is_deleted(service: SessionService) {
 /// Two services over one store tell each other nothing, like two processes.
 async fn sees_what_another_service_commits(service: SessionService) {
     let made = session(&service, "s", empty()).await;
-    let other = service.clone().with_own_watchers().with_poll_interval(Duration::from_millis(20));
+    let other = SessionService::over(service.store()).with_poll_interval(Duration::from_millis(20));
     let mut watch = other.watch(made.key(), 0);
     let writer = tokio::spawn(async move {
         tokio::time::sleep(Duration::from_millis(50)).await;

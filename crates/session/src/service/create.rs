@@ -65,16 +65,20 @@ impl SessionService {
     /// - [`SessionError::InvalidId`], [`SessionError::InvalidState`], [`SessionError::InvalidEvent`] or
     ///   [`SessionError::EventConflict`] if something cannot be stored.
     pub async fn create(&self, new: CreateSession) -> Result<Session, SessionError> {
-        let id = match new.id.as_deref().map(str::trim) {
-            None | Some("") => self.ids.new_id(),
-            Some(id) => id.to_owned(),
-        };
-        let key = SessionKey::new(new.app, new.user, &id)?;
+        let key = SessionKey::new(new.app, new.user, &self.id_or_new(new.id.as_deref()))?;
         let initial: Delta = new.state.into_iter().collect();
         self.create_at(key, &initial, new.events).await
     }
 
-    pub(super) async fn create_at(
+    /// The id of a session to be: one is made if it is blank or left out.
+    pub(super) fn id_or_new(&self, id: Option<&str>) -> String {
+        match id.map(str::trim) {
+            None | Some("") => self.ids.new_id(),
+            Some(id) => id.to_owned(),
+        }
+    }
+
+    async fn create_at(
         &self,
         key: SessionKey,
         initial: &Delta,

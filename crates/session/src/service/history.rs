@@ -68,15 +68,7 @@ impl SessionService {
     ) -> Result<Session, SessionError> {
         let stored = self.whole(key).await?;
         check_version(&stored, version)?;
-        let made;
-        let id = match new_id.map(str::trim) {
-            None | Some("") => {
-                made = self.ids.new_id();
-                &made
-            }
-            Some(id) => id,
-        };
-        let new_key = SessionKey::new(key.app(), key.user(), id)?;
+        let new_key = SessionKey::new(key.app(), key.user(), &self.id_or_new(new_id))?;
         let events = stored.events.iter().filter(|event| event.version <= version);
         let new = crate::store::NewSession {
             key: new_key,

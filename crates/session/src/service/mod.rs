@@ -75,11 +75,9 @@ impl SessionService {
         self
     }
 
-    /// A service over the same store that is not told of this one's commits, as in another process.
-    #[must_use]
-    pub fn with_own_watchers(mut self) -> Self {
-        self.watchers = Arc::default();
-        self
+    /// The store, to be shared with others.
+    pub fn store(&self) -> Arc<dyn Store> {
+        self.store.clone()
     }
 
     /// Reads a session with a window of its events, or `None` if there is none.
