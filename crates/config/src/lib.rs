@@ -1,0 +1,1 @@
+//! Agents described in YAML, in the format of ADK.

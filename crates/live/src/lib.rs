@@ -1,0 +1,1 @@
+//! Live sessions: state that reacts while people speak.
