@@ -37,13 +37,13 @@ mod store;
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use error::{BoxError, SessionError, doing};
 pub use event::{
-    AuthConfig, AuthScheme, Blob, Bytes, Compaction, Content, Event, EventActions, FileData, FunctionCall,
-    FunctionResponse, NodeInfo, Opaque, Part, REMOVED, ServerToolCall, ServerToolResponse, ToolConfirmation,
-    UiWidget,
+    ActionExtras, AuthConfig, AuthScheme, Blob, Bytes, Compaction, Content, Event, EventActions, EventExtras,
+    FileData, FunctionCall, FunctionResponse, NodeInfo, Opaque, Part, PartExtras, REMOVED, ServerToolCall,
+    ServerToolResponse, ToolConfirmation, UiWidget,
 };
 pub use key::{InvalidId, MAX_ID, SessionKey};
 pub use memory::MemoryStore;
-pub use record::{Spell, Spelling, Stored};
+pub use record::{Extras, Rare, Spell, Spelling, Stored};
 pub use service::{CreateSession, ListSessions, OnConflict, Page, SessionService, Watch};
 pub use session::{Session, SessionState};
 pub use store::{

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 
 use serde::de::{Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
@@ -100,6 +101,12 @@ impl<T: Spell> Spell for Vec<T> {
     }
 }
 
+impl<T: Spell> Spell for Box<T> {
+    fn spell<S: Serializer>(&self, spelling: Spelling, serializer: S) -> Result<S::Ok, S::Error> {
+        (**self).spell(spelling, serializer)
+    }
+}
+
 /// Keys of maps are the user's, and stay as they are.
 impl<T: Spell> Spell for BTreeMap<String, T> {
     fn spell<S: Serializer>(&self, spelling: Spelling, serializer: S) -> Result<S::Ok, S::Error> {
@@ -138,8 +145,71 @@ impl<'de> Deserialize<'de> for FieldName<'de> {
     }
 }
 
+/// Fields that few records have: they take no room until one of them is set.
+///
+/// It reads and writes as the struct it holds (`Deref`).
+#[derive(Clone)]
+pub struct Rare<T>(Option<Box<T>>);
+
+impl<T> Default for Rare<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+/// What can be rare: it knows how it looks when nothing is set.
+pub trait Extras: Default + PartialEq + 'static {
+    /// The value of all that have nothing set.
+    fn empty() -> &'static Self;
+}
+
+impl<T: Extras> Rare<T> {
+    /// Sets a field that was read; room is made only if it differs from its default.
+    pub(crate) fn set<V: Default + PartialEq>(&mut self, value: V, place: impl FnOnce(&mut T) -> &mut V) {
+        if self.0.is_some() || value != V::default() {
+            *place(self) = value;
+        }
+    }
+}
+
+impl<T> From<T> for Rare<T> {
+    fn from(extras: T) -> Self {
+        Self(Some(Box::new(extras)))
+    }
+}
+
+impl<T: Extras> Deref for Rare<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.0.as_deref().unwrap_or_else(|| T::empty())
+    }
+}
+
+impl<T: Extras> DerefMut for Rare<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.0.get_or_insert_default()
+    }
+}
+
+impl<T: Extras> PartialEq for Rare<T> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.0.is_none() && other.0.is_none()) || **self == **other
+    }
+}
+
+impl<T: Extras + fmt::Debug> fmt::Debug for Rare<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(extras) => extras.fmt(f),
+            None => f.write_str("none"),
+        }
+    }
+}
+
 /// Declares a struct whose fields have two spellings: `field_name: Type = "fieldName"`; a field with
-/// one spelling has no `=`.
+/// one spelling has no `=`. Fields after `rare` are in a struct of their own, which the record
+/// holds only if one of them is set; they are used as if they were the record's.
 macro_rules! record {
     ($(#[$meta:meta])* pub struct $name:ident {
         $($(#[$field_meta:meta])* pub $field:ident: $type:ty $(= $camel:literal)?,)*
@@ -152,6 +222,64 @@ macro_rules! record {
             pub unknown: std::collections::BTreeMap<String, sessile_state::SharedValue>,
         }
 
+        $crate::record::record_codec! { $name { $($field: $type $(= $camel)?,)* } {} }
+    };
+
+    ($(#[$meta:meta])* pub struct $name:ident {
+        $($(#[$field_meta:meta])* pub $field:ident: $type:ty $(= $camel:literal)?,)*
+    }
+    $(#[$extras_meta:meta])* rare $extras:ident {
+        $($(#[$rare_meta:meta])* pub $rare:ident: $rare_type:ty $(= $rare_camel:literal)?,)*
+    }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, Default)]
+        pub struct $name {
+            $($(#[$field_meta])* pub $field: $type,)*
+            /// The fields that few have; they are read and written as if they were here.
+            pub extras: $crate::record::Rare<$extras>,
+        }
+
+        $(#[$extras_meta])*
+        #[derive(Debug, Clone, PartialEq, Default)]
+        pub struct $extras {
+            $($(#[$rare_meta])* pub $rare: $rare_type,)*
+            /// Fields that this version does not know, as they were.
+            pub unknown: std::collections::BTreeMap<String, sessile_state::SharedValue>,
+        }
+
+        impl $crate::record::Extras for $extras {
+            fn empty() -> &'static Self {
+                static EMPTY: std::sync::LazyLock<$extras> = std::sync::LazyLock::new($extras::default);
+                &EMPTY
+            }
+        }
+
+        impl std::ops::Deref for $name {
+            type Target = $extras;
+
+            fn deref(&self) -> &$extras {
+                &self.extras
+            }
+        }
+
+        impl std::ops::DerefMut for $name {
+            fn deref_mut(&mut self) -> &mut $extras {
+                &mut self.extras
+            }
+        }
+
+        $crate::record::record_codec! {
+            $name { $($field: $type $(= $camel)?,)* } { $($rare: $rare_type $(= $rare_camel)?,)* }
+        }
+    };
+}
+
+/// Writes and reads what [`record!`] declares.
+macro_rules! record_codec {
+    ($name:ident
+        { $($field:ident: $type:ty $(= $camel:literal)?,)* }
+        { $($rare:ident: $rare_type:ty $(= $rare_camel:literal)?,)* }
+    ) => {
         impl $crate::record::Spell for $name {
             fn spell<S: serde::Serializer>(
                 &self,
@@ -161,14 +289,20 @@ macro_rules! record {
                 use serde::ser::SerializeMap;
                 use $crate::record::{Spelled, Spelling};
                 let mut map = serializer.serialize_map(None)?;
-                $(if !self.$field.is_absent() {
-                    let names = [stringify!($field) $(, $camel)?];
-                    let name = match spelling {
-                        Spelling::Camel => names[names.len() - 1],
-                        Spelling::Snake => names[0],
+                macro_rules! write {
+                    ($value:expr, $names:expr) => {
+                        if !$value.is_absent() {
+                            let names = $names;
+                            let name = match spelling {
+                                Spelling::Camel => names[names.len() - 1],
+                                Spelling::Snake => names[0],
+                            };
+                            map.serialize_entry(name, &Spelled(&$value, spelling))?;
+                        }
                     };
-                    map.serialize_entry(name, &Spelled(&self.$field, spelling))?;
-                })*
+                }
+                $(write!(self.$field, [stringify!($field) $(, $camel)?]);)*
+                $(write!(self.$rare, [stringify!($rare) $(, $rare_camel)?]);)*
                 for (name, value) in &self.unknown {
                     map.serialize_entry(name, value)?;
                 }
@@ -198,6 +332,10 @@ macro_rules! record {
                         while let Some($crate::record::FieldName(name)) = map.next_key()? {
                             match &*name {
                                 $(stringify!($field) $(| $camel)? => record.$field = map.next_value()?,)*
+                                $(stringify!($rare) $(| $rare_camel)? => {
+                                    let value: $rare_type = map.next_value()?;
+                                    record.extras.set(value, |extras| &mut extras.$rare);
+                                })*
                                 _ => {
                                     let value = map.next_value()?;
                                     record.unknown.insert(name.into_owned(), value);
@@ -214,4 +352,4 @@ macro_rules! record {
     };
 }
 
-pub(crate) use record;
+pub(crate) use {record, record_codec};

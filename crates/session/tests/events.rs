@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use sessile_session::{
-    Bytes, Content, Event, EventActions, FunctionCall, FunctionResponse, Part, REMOVED, Stored,
+    Bytes, Content, Event, EventActions, EventExtras, FunctionCall, FunctionResponse, Part, PartExtras,
+    REMOVED, Stored,
 };
 use sessile_state::Delta;
 
@@ -118,17 +119,22 @@ fn a_delta_with_removals_survives_in_an_event() {
     let again: Event = serde_json::from_str(&event.to_stored_json().unwrap()).unwrap();
     assert_eq!(again.delta(), delta);
     let cleared = again.with_delta(&Delta::new());
-    assert_eq!((cleared.custom_metadata, cleared.actions.state_delta.len()), (None, 0));
+    assert_eq!((&cleared.custom_metadata, cleared.actions.state_delta.len()), (&None, 0));
 }
 
 #[test]
 fn is_final_response() {
-    let call = || Part { function_call: Some(FunctionCall::default()), ..Part::default() };
-    let answer = || Part { function_response: Some(FunctionResponse::default()), ..Part::default() };
-    let result = || Part { code_execution_result: Some(json!({"outcome": "OK"}).into()), ..Part::default() };
+    let call = || Part::from(FunctionCall::default());
+    let answer = || Part::from(FunctionResponse::default());
+    let result = || {
+        let outcome = Some(json!({"outcome": "OK"}).into());
+        let extras = PartExtras { code_execution_result: outcome, ..PartExtras::default() };
+        Part { extras: extras.into(), ..Part::default() }
+    };
     let with =
         |parts: Vec<Part>| Event::new("a").with_content(Content { parts: Some(parts), ..Content::default() });
-    let skipping = EventActions { skip_summarization: Some(true), ..EventActions::default() };
+    let mut skipping = EventActions::default();
+    skipping.skip_summarization = Some(true);
 
     assert!(Event::new("a").is_final_response(), "an event of state alone");
     assert!(with(vec![Part::text("done")]).is_final_response());
@@ -138,16 +144,36 @@ fn is_final_response() {
     assert!(with(vec![result(), Part::text("x")]).is_final_response());
     assert!(!Event { partial: Some(true), ..with(vec![Part::text("do")]) }.is_final_response());
     assert!(Event { actions: skipping, ..with(vec![answer()]) }.is_final_response());
-    let long_running = Some(["id".to_owned()].into());
-    assert!(
-        Event { long_running_tool_ids: long_running, partial: Some(true), ..with(vec![call()]) }
-            .is_final_response()
-    );
-    assert!(
-        !Event { long_running_tool_ids: Some(Default::default()), ..with(vec![call()]) }.is_final_response()
-    );
-    assert!(Event { error_code: Some("X".to_owned()), ..with(vec![answer()]) }.is_final_response());
-    assert!(!Event { error_code: Some("X".to_owned()), ..with(vec![call()]) }.is_final_response());
+    let waiting_for = |ids: &[&str], event: Event| {
+        let ids = Some(ids.iter().map(|&id| id.to_owned()).collect());
+        let extras = EventExtras { long_running_tool_ids: ids, ..EventExtras::default() };
+        Event { extras: extras.into(), ..event }
+    };
+    assert!(waiting_for(&["id"], Event { partial: Some(true), ..with(vec![call()]) }).is_final_response());
+    assert!(!waiting_for(&[], with(vec![call()])).is_final_response());
+    let failed = |mut event: Event| {
+        event.error_code = Some("X".to_owned());
+        event
+    };
+    assert!(failed(with(vec![answer()])).is_final_response());
+    assert!(!failed(with(vec![call()])).is_final_response());
+}
+
+#[test]
+fn fields_that_few_have_take_room_only_when_they_are_set() {
+    let mut event: Event = serde_json::from_value(
+        json!({"author": "a", "nodeInfo": {"path": ""}, "actions": {"artifactDelta": {}}}),
+    )
+    .unwrap();
+    assert_eq!(event, Event::new("a"));
+    assert_eq!(format!("{:?}", event.extras), "none");
+    assert_eq!(event.error_code, None);
+
+    event.error_code = Some("X".to_owned());
+    assert_ne!(event, Event::new("a"));
+    event.error_code = None;
+    assert_eq!(event, Event::new("a"), "set and unset is as never set");
+    assert!(size_of::<Event>() <= 256, "an event is small: {}", size_of::<Event>());
 }
 
 #[test]

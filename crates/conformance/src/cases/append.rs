@@ -1,5 +1,5 @@
 use serde_json::json;
-use sessile_session::{Event, OnConflict, SessionError, SessionService};
+use sessile_session::{Event, EventExtras, OnConflict, SessionError, SessionService};
 use sessile_state::{Delta, Scope};
 
 use super::{cases, empty, ids_of, key, saying, session, setting, state_of, stored};
@@ -179,13 +179,14 @@ async fn keeps_unknown_fields(service: SessionService) {
 
 async fn refuses_what_cannot_be_stored(service: SessionService) {
     let mut made = session(&service, "s", empty()).await;
+    let unlikely = EventExtras { avg_logprobs: Some(f64::INFINITY), ..EventExtras::default() };
     for event in [
         Event { timestamp: f64::NAN, ..Event::new("user") },
         Event { timestamp: 1e15, ..Event::new("user") },
         Event { id: "x".repeat(129), ..Event::new("user") },
         Event { id: "  ".to_owned(), ..Event::new("user") },
         Event { invocation_id: "x".repeat(257), ..Event::new("user") },
-        Event { avg_logprobs: Some(f64::INFINITY), ..Event::new("user") },
+        Event { extras: unlikely.into(), ..Event::new("user") },
     ] {
         let refused = service.append(&mut made, event).await.unwrap_err();
         assert!(

@@ -69,12 +69,12 @@ async fn exact(service: &SessionService, texts: &[&str]) {
     let initial = texts.iter().enumerate().map(|(n, text)| (format!("initial{n}"), value(text)));
     let mut made =
         service.create(CreateSession::new("shop", "ada").with_id("s").with_state(initial)).await.unwrap();
-    let mut event = Event { custom_metadata: Some(Default::default()), ..Event::new("agent") };
+    let mut event = Event::new("agent");
     for (n, text) in texts.iter().enumerate() {
         for key in [format!("k{n}"), format!("user:k{n}"), format!("app:k{n}")] {
             event.actions.state_delta.insert(key, value(text));
         }
-        event.custom_metadata.as_mut().unwrap().insert(format!("m{n}"), value(text));
+        event.custom_metadata.get_or_insert_default().insert(format!("m{n}"), value(text));
     }
     service.append(&mut made, event).await.unwrap();
     service.append(&mut made, setting(json!({"other": 1, "user:other": 1, "app:other": 1}))).await.unwrap();
@@ -125,8 +125,8 @@ async fn floats_to_the_last_digit(service: SessionService) {
 async fn bytes_round_trip(service: SessionService) {
     let bytes: Vec<u8> = (0..=255).cycle().take(10_001).collect();
     let blob = Blob { data: Some(Bytes(bytes)), mime_type: Some("image/png".to_owned()), ..Blob::default() };
-    let part =
-        Part { inline_data: Some(blob), thought_signature: Some(Bytes(vec![0xfb, 0xff])), ..Part::default() };
+    let mut part = Part::from(blob);
+    part.thought_signature = Some(Bytes(vec![0xfb, 0xff]));
     let mut made = session(&service, "s", empty()).await;
     let content = Content { parts: Some(vec![part]), ..Content::default() };
     let event = service.append(&mut made, Event::new("user").with_content(content)).await.unwrap();
@@ -145,10 +145,7 @@ async fn every_field_of_an_event(service: SessionService) {
         response: Some([("result".to_owned(), json!(null).into())].into()),
         ..FunctionResponse::default()
     };
-    let parts = vec![
-        Part { function_call: Some(call), ..Part::default() },
-        Part { function_response: Some(answer), thought: Some(false), ..Part::default() },
-    ];
+    let parts = vec![call.into(), Part { thought: Some(false), ..answer.into() }];
     let wire = json!({
         "id": "e1", "invocationId": "i", "author": "agent", "timestamp": 1794764954.284554, "branch": "a.b",
         "turnComplete": true, "finishReason": "STOP", "errorCode": "X", "errorMessage": "why", "interrupted": false,

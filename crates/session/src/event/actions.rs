@@ -12,6 +12,11 @@ record! {
     pub struct EventActions {
         /// Keys set by this event, with their prefixes. Null is a value.
         pub state_delta: BTreeMap<String, SharedValue> = "stateDelta",
+    }
+
+    /// The fields of [`EventActions`] that few events have, used as if they were its own:
+    /// `event.actions.escalate`.
+    rare ActionExtras {
         /// Artifacts saved by this event, and their new versions.
         pub artifact_delta: BTreeMap<String, i64> = "artifactDelta",
         /// Credentials that calls wait for.

@@ -35,16 +35,21 @@ record! {
         pub text: Option<String>,
         /// Whether the text is the model's reasoning and not its answer.
         pub thought: Option<bool>,
+        /// The model calls a tool.
+        pub function_call: Option<Box<FunctionCall>> = "functionCall",
+        /// A tool answers.
+        pub function_response: Option<Box<FunctionResponse>> = "functionResponse",
+        /// Bytes in the message itself.
+        pub inline_data: Option<Box<Blob>> = "inlineData",
+        /// Bytes that are elsewhere.
+        pub file_data: Option<Box<FileData>> = "fileData",
+    }
+
+    /// The fields of a [`Part`] that few parts have, used as if they were the part's own:
+    /// `part.thought_signature`.
+    rare PartExtras {
         /// What the model wants back to go on with its reasoning.
         pub thought_signature: Option<Bytes> = "thoughtSignature",
-        /// Bytes in the message itself.
-        pub inline_data: Option<Blob> = "inlineData",
-        /// Bytes that are elsewhere.
-        pub file_data: Option<FileData> = "fileData",
-        /// The model calls a tool.
-        pub function_call: Option<FunctionCall> = "functionCall",
-        /// A tool answers.
-        pub function_response: Option<FunctionResponse> = "functionResponse",
         /// Code that the model wants to run.
         pub executable_code: Option<Opaque> = "executableCode",
         /// What came of running it.
@@ -72,6 +77,30 @@ impl Part {
     /// A text.
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: Some(text.into()), ..Self::default() }
+    }
+}
+
+impl From<FunctionCall> for Part {
+    fn from(call: FunctionCall) -> Self {
+        Self { function_call: Some(Box::new(call)), ..Self::default() }
+    }
+}
+
+impl From<FunctionResponse> for Part {
+    fn from(response: FunctionResponse) -> Self {
+        Self { function_response: Some(Box::new(response)), ..Self::default() }
+    }
+}
+
+impl From<Blob> for Part {
+    fn from(blob: Blob) -> Self {
+        Self { inline_data: Some(Box::new(blob)), ..Self::default() }
+    }
+}
+
+impl From<FileData> for Part {
+    fn from(file: FileData) -> Self {
+        Self { file_data: Some(Box::new(file)), ..Self::default() }
     }
 }
 

@@ -10,11 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sessile_state::{Delta, SharedValue};
 
-pub use actions::{AuthConfig, Compaction, EventActions, ToolConfirmation, UiWidget};
+pub use actions::{ActionExtras, AuthConfig, Compaction, EventActions, ToolConfirmation, UiWidget};
 pub use auth::AuthScheme;
 pub use bytes::Bytes;
 pub use content::{
-    Blob, Content, FileData, FunctionCall, FunctionResponse, Part, ServerToolCall, ServerToolResponse,
+    Blob, Content, FileData, FunctionCall, FunctionResponse, Part, PartExtras, ServerToolCall,
+    ServerToolResponse,
 };
 pub use opaque::Opaque;
 
@@ -50,21 +51,28 @@ record! {
         pub content: Option<Content>,
         /// What it does beside being said.
         pub actions: EventActions,
-        /// What a workflow's node put out.
-        pub output: Option<SharedValue>,
-        /// The workflow's node that made it.
-        pub node_info: NodeInfo = "nodeInfo",
-        /// Calls in this event whose answers take long.
-        pub long_running_tool_ids: Option<BTreeSet<String>> = "longRunningToolIds",
-        /// The branch of agents that sees it.
-        pub branch: Option<String>,
-        /// The task that sees it.
-        pub isolation_scope: Option<String> = "isolationScope",
         /// Whether it is a piece of an event that is still coming; such an event is never stored.
         pub partial: Option<bool>,
         /// Whether the model's turn is over.
         pub turn_complete: Option<bool> = "turnComplete",
-        /// Why it is over.
+        /// Whether the user interrupted the model.
+        pub interrupted: Option<bool>,
+        /// The branch of agents that sees it.
+        pub branch: Option<String>,
+    }
+
+    /// The fields of an [`Event`] that few events have, used as if they were the event's own:
+    /// `event.error_code`.
+    rare EventExtras {
+        /// The workflow's node that made it.
+        pub node_info: NodeInfo = "nodeInfo",
+        /// What a workflow's node put out.
+        pub output: Option<SharedValue>,
+        /// Calls in this event whose answers take long.
+        pub long_running_tool_ids: Option<BTreeSet<String>> = "longRunningToolIds",
+        /// The task that sees it.
+        pub isolation_scope: Option<String> = "isolationScope",
+        /// Why the turn is over.
         pub turn_complete_reason: Option<String> = "turnCompleteReason",
         /// How an interaction stands.
         pub interaction_status: Option<String> = "interactionStatus",
@@ -74,8 +82,6 @@ record! {
         pub error_code: Option<String> = "errorCode",
         /// What went wrong, for people.
         pub error_message: Option<String> = "errorMessage",
-        /// Whether the user interrupted the model.
-        pub interrupted: Option<bool>,
         /// The application's own notes.
         pub custom_metadata: Option<BTreeMap<String, SharedValue>> = "customMetadata",
         /// Tokens that were used.
@@ -156,6 +162,9 @@ impl Event {
         let sets = delta.values().map(|(key, value)| (key.to_owned(), value.clone()));
         let nulls = removed.iter().map(|&key| (key.to_owned(), serde_json::Value::Null.into()));
         self.actions.state_delta = sets.chain(nulls).collect();
+        if removed.is_empty() && self.custom_metadata.is_none() {
+            return;
+        }
         let mut metadata: BTreeMap<_, _> = self.custom_metadata.take().into_iter().flatten().collect();
         if removed.is_empty() {
             metadata.remove(REMOVED);
@@ -167,12 +176,12 @@ impl Event {
 
     /// The tools that it calls.
     pub fn function_calls(&self) -> impl Iterator<Item = &FunctionCall> {
-        self.parts().iter().filter_map(|part| part.function_call.as_ref())
+        self.parts().iter().filter_map(|part| part.function_call.as_deref())
     }
 
     /// The answers of tools in it.
     pub fn function_responses(&self) -> impl Iterator<Item = &FunctionResponse> {
-        self.parts().iter().filter_map(|part| part.function_response.as_ref())
+        self.parts().iter().filter_map(|part| part.function_response.as_deref())
     }
 
     /// Whether it is a piece of an event that is still coming.
