@@ -1,4 +1,4 @@
-use sessile_session::BoxError;
+use sessile_session::{BoxError, SessionKey};
 
 /// Why an artifact could not be kept or read. Nothing is half written then.
 #[derive(Debug, thiserror::Error)]
@@ -7,8 +7,17 @@ pub enum ArtifactError {
     /// The name cannot be used.
     #[error("the artifact name {name:?} cannot be used: {reason}")]
     InvalidName {
-        /// The name.
+        /// The name; a long one is cut.
         name: String,
+        /// Why, and what to do.
+        reason: String,
+    },
+
+    /// Artifacts cannot be kept for this session.
+    #[error("the session {session} cannot have artifacts: {reason}")]
+    InvalidSession {
+        /// The session.
+        session: SessionKey,
         /// Why, and what to do.
         reason: String,
     },
@@ -18,6 +27,17 @@ pub enum ArtifactError {
     InvalidContent {
         /// The name.
         name: String,
+        /// Why, and what to do.
+        reason: String,
+    },
+
+    /// A reference to another artifact cannot be followed.
+    #[error("the artifact {name:?} refers to {uri:?}, which cannot be followed: {reason}")]
+    InvalidReference {
+        /// The name of the artifact that was asked for.
+        name: String,
+        /// What it refers to.
+        uri: String,
         /// Why, and what to do.
         reason: String,
     },
@@ -41,4 +61,9 @@ pub enum ArtifactError {
         /// What it says.
         source: BoxError,
     },
+}
+
+/// Makes an error of the place one of ours, saying what was being done.
+pub(crate) fn doing<E: Into<BoxError>>(action: &'static str) -> impl FnOnce(E) -> ArtifactError {
+    move |source| ArtifactError::Backend { action, source: source.into() }
 }

@@ -1,0 +1,147 @@
+//! The folders below the root: which there are, and which must not be followed.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::{ArtifactError, doing};
+use crate::place::{Owner, Place, VERSIONS};
+
+/// The folder of all artifacts.
+#[derive(Debug, Clone)]
+pub(super) struct Root(Arc<Path>);
+
+impl Root {
+    pub(super) fn open(path: &Path) -> Result<Self, ArtifactError> {
+        fs::create_dir_all(path).map_err(doing("make the folder of artifacts"))?;
+        let path = fs::canonicalize(path).map_err(doing("find the folder of artifacts"))?;
+        Ok(Self(path.into()))
+    }
+
+    /// The folder of an owner's artifacts, which may not be there.
+    pub(super) fn of_owner(&self, owner: &Owner) -> PathBuf {
+        self.0.join(owner.path())
+    }
+
+    /// The folder of an artifact, which may not be there.
+    pub(super) fn of(&self, place: &Place) -> PathBuf {
+        let mut folder = self.of_owner(&place.owner);
+        folder.extend(&place.path);
+        folder
+    }
+
+    /// Whether a folder below the root is there.
+    ///
+    /// A symbolic link on the way is refused: it may lead outside, or to another user.
+    pub(super) fn is_there(&self, folder: &Path) -> Result<bool, ArtifactError> {
+        let mut way = self.0.to_path_buf();
+        for step in folder.strip_prefix(&self.0).map_err(doing("stay below the folder of artifacts"))? {
+            way.push(step);
+            match fs::symlink_metadata(&way) {
+                Ok(found) if found.is_dir() => {}
+                Ok(found) if found.is_symlink() => return Err(is_link(&way)),
+                Ok(_) => return Ok(false),
+                Err(error) if is_absent(&error) => return Ok(false),
+                Err(error) => return Err(doing("look at the folder of an artifact")(error)),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Makes a folder below the root.
+    pub(super) fn make(&self, folder: &Path) -> Result<(), ArtifactError> {
+        let mut way = self.0.to_path_buf();
+        for step in folder.strip_prefix(&self.0).map_err(doing("stay below the folder of artifacts"))? {
+            way.push(step);
+            match fs::create_dir(&way) {
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                    let found = fs::symlink_metadata(&way).map_err(doing("look at a folder"))?;
+                    if found.is_symlink() {
+                        return Err(is_link(&way));
+                    }
+                }
+                Err(error) => return Err(doing("make the folder of an artifact")(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// A new folder that no name leads to, for what is not yet or no longer visible.
+    pub(super) fn new_hidden(&self) -> io::Result<PathBuf> {
+        let hidden = self.0.join(".sessile");
+        fs::create_dir_all(&hidden)?;
+        for number in 0_u64.. {
+            let hidden = hidden.join(number.to_string());
+            match fs::create_dir(&hidden) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                made => return made.map(|()| hidden),
+            }
+        }
+        Err(io::Error::other("no number is left for a hidden folder"))
+    }
+
+    /// Puts the names of all folders on the way to this one on the disk.
+    pub(super) fn sync_way_to(&self, folder: &Path) -> io::Result<()> {
+        let above = folder.ancestors().skip(1).take_while(|above| above.starts_with(&self.0));
+        above.into_iter().try_for_each(sync)
+    }
+}
+
+/// Puts what a folder lists on the disk.
+pub(super) fn sync(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// The versions that are whole, in order.
+pub(super) fn versions(artifact: &Path) -> io::Result<Vec<u64>> {
+    let entries = match fs::read_dir(artifact.join(VERSIONS)) {
+        Err(error) if is_absent(&error) => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut versions = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name();
+        // Whatever is no number is not a version: it may be being written.
+        let number = name.to_str().and_then(|name| Some((name.parse::<u64>().ok()?, name)));
+        if let Some((number, name)) = number
+            && number.to_string() == name
+            && entry.file_type()?.is_dir()
+        {
+            versions.push(number);
+        }
+    }
+    versions.sort_unstable();
+    Ok(versions)
+}
+
+/// Whether something is not there, or a file is where a folder should be.
+pub(super) fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+fn is_link(path: &Path) -> ArtifactError {
+    ArtifactError::Backend {
+        action: "use the folder of an artifact",
+        source: format!(
+            "{} is a symbolic link, and may lead out of the folder of artifacts; put a real folder in its place",
+            path.display()
+        )
+        .into(),
+    }
+}
+
+/// `file://` and the path, with everything escaped that is not a plain letter, digit or `/._-~`.
+pub(super) fn uri(path: &Path) -> String {
+    let mut uri = String::from("file://");
+    for &byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'.' | b'_' | b'-' | b'~' => uri.push(char::from(byte)),
+            _ if byte.is_ascii_alphanumeric() => uri.push(char::from(byte)),
+            _ => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri
+}

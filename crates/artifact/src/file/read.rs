@@ -1,0 +1,183 @@
+//! Reading versions.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use sessile_session::{Blob, BoxError, Part, SessionKey};
+
+use super::folder::{self, Root, is_absent};
+use super::metadata::Metadata;
+use crate::content::is_tombstone;
+use crate::error::{ArtifactError, doing};
+use crate::place::{METADATA, Owner, Place, VERSIONS};
+use crate::service::{ArtifactKey, ArtifactVersion};
+
+/// The content of a version, or of the newest. References are not followed here.
+pub(super) fn load(root: &Root, place: &Place, version: Option<u64>) -> Result<Option<Part>, ArtifactError> {
+    let artifact = root.of(place);
+    let known = versions_of(root, &artifact)?;
+    let number = match version {
+        None => known.last().copied(),
+        Some(number) => known.contains(&number).then_some(number),
+    };
+    let Some(number) = number else { return Ok(None) };
+    let version = Version::new(place, &artifact, number);
+    let metadata = version.metadata()?;
+    let Some(payload) = version.read(place.file_name())? else { return version.gone(place.file_name()) };
+    let Some(mime_type) = metadata.mime_type else {
+        let text = String::from_utf8(payload).map_err(|error| version.corrupt(place.file_name(), error))?;
+        return Ok(Some(match metadata.rest {
+            // The text is the URI, for google-adk.
+            Some(rest) if rest.file_data.is_some() => rest,
+            rest => Part { text: Some(text), ..rest.unwrap_or_default() },
+        }));
+    };
+    let blob = Blob {
+        data: Some(payload.into()),
+        mime_type: Some(mime_type),
+        display_name: metadata.display_name,
+        ..Blob::default()
+    };
+    let part = Part { inline_data: Some(blob), ..metadata.rest.unwrap_or_default() };
+    Ok((!is_tombstone(&part)).then_some(part))
+}
+
+/// What is known of each version, oldest first.
+pub(super) fn versions(root: &Root, place: &Place) -> Result<Vec<ArtifactVersion>, ArtifactError> {
+    let artifact = root.of(place);
+    let mut versions = Vec::new();
+    for number in versions_of(root, &artifact)? {
+        let version = Version::new(place, &artifact, number);
+        let metadata = version.metadata()?;
+        if !version.folder.exists() {
+            continue; // it was deleted since we looked
+        }
+        versions.push(ArtifactVersion {
+            version: number,
+            canonical_uri: folder::uri(&version.folder.join(place.file_name())),
+            custom_metadata: metadata.custom_metadata,
+            create_time: match metadata.create_time {
+                Some(time) => time,
+                None => version.modified()?,
+            },
+            mime_type: metadata.mime_type,
+        });
+    }
+    Ok(versions)
+}
+
+/// The names of an owner's artifacts, as the session sees them.
+pub(super) fn names(root: &Root, owner: &Owner, session: &SessionKey) -> Result<Vec<String>, ArtifactError> {
+    let top = root.of_owner(owner);
+    if !root.is_there(&top)? {
+        return Ok(Vec::new());
+    }
+    let mut names = Vec::new();
+    let mut waiting = vec![Vec::new()];
+    while let Some(path) = waiting.pop() {
+        let folder: PathBuf = top.iter().chain(path.iter().map(AsRef::as_ref)).collect();
+        let entries = match fs::read_dir(&folder) {
+            Err(error) if is_absent(&error) => continue, // it was deleted since we looked
+            entries => entries.map_err(doing("list artifacts"))?,
+        };
+        for entry in entries {
+            let entry = entry.map_err(doing("list artifacts"))?;
+            // A symbolic link is no folder here. A name that is no text cannot be asked for.
+            let is_folder = entry.file_type().map_err(doing("list artifacts"))?.is_dir();
+            if let Ok(name) = entry.file_name().into_string()
+                && is_folder
+                && name != VERSIONS
+            {
+                waiting.push([path.as_slice(), &[name]].concat());
+            }
+        }
+        if let Some(&newest) =
+            folder::versions(&folder).map_err(doing("list the versions of an artifact"))?.last()
+            && !path.is_empty()
+        {
+            let place = Place { owner: owner.clone(), path };
+            names.push(name_of(&place, &Version::new(&place, &folder, newest), session));
+        }
+    }
+    Ok(names)
+}
+
+/// The name under which an artifact was saved, if it leads there; else the one that its folder has.
+fn name_of(place: &Place, newest: &Version<'_>, session: &SessionKey) -> String {
+    let saved = newest.metadata().map(|metadata| ArtifactKey::new(session, metadata.file_name));
+    match saved {
+        Ok(saved) if Place::of(&saved).is_ok_and(|leads_to| leads_to == *place) => saved.name,
+        _ => place.owner.name_of(&place.path),
+    }
+}
+
+fn versions_of(root: &Root, artifact: &Path) -> Result<Vec<u64>, ArtifactError> {
+    match root.is_there(&artifact.join(VERSIONS))? {
+        true => folder::versions(artifact).map_err(doing("list the versions of an artifact")),
+        false => Ok(Vec::new()),
+    }
+}
+
+/// A version that was there when we looked.
+struct Version<'a> {
+    place: &'a Place,
+    folder: PathBuf,
+}
+
+impl<'a> Version<'a> {
+    fn new(place: &'a Place, artifact: &Path, number: u64) -> Self {
+        Self { place, folder: artifact.join(VERSIONS).join(number.to_string()) }
+    }
+
+    /// What describes it. A version of an old google-adk may have no description: it is a text then.
+    fn metadata(&self) -> Result<Metadata, ArtifactError> {
+        match self.read(METADATA)? {
+            None => Ok(Metadata::default()),
+            Some(text) => serde_json::from_slice(&text).map_err(|error| self.corrupt(METADATA, error)),
+        }
+    }
+
+    /// One of its files; `None` if it is not there.
+    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, ArtifactError> {
+        let path = self.folder.join(name);
+        match fs::symlink_metadata(&path) {
+            Ok(found) if found.is_file() => {}
+            Ok(_) => return Err(self.corrupt(name, "it is not a plain file")),
+            Err(error) if is_absent(&error) => return Ok(None),
+            Err(error) => return Err(doing("look at an artifact")(error)),
+        }
+        match fs::read(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            read => read.map(Some).map_err(doing("read an artifact")),
+        }
+    }
+
+    /// The answer when a file is missing: nothing if the whole version was deleted meanwhile.
+    fn gone(&self, name: &str) -> Result<Option<Part>, ArtifactError> {
+        match self.folder.exists() {
+            true => Err(self.corrupt(name, "the file is missing")),
+            false => Ok(None),
+        }
+    }
+
+    /// When its folder was last changed, in Unix seconds.
+    fn modified(&self) -> Result<f64, ArtifactError> {
+        let modified = fs::metadata(&self.folder)
+            .and_then(|metadata| metadata.modified())
+            .map_err(doing("look at an artifact"))?;
+        Ok(match modified.duration_since(UNIX_EPOCH) {
+            Ok(since) => since.as_secs_f64(),
+            Err(before) => -before.duration().as_secs_f64(),
+        })
+    }
+
+    fn corrupt(&self, file: &str, source: impl Into<BoxError>) -> ArtifactError {
+        ArtifactError::Corrupt {
+            name: self.place.owner.name_of(&self.place.path),
+            place: self.folder.join(file).display().to_string(),
+            source: source.into(),
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Writing versions, and removing them.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::path::Path;
+
+use sessile_session::{BoxError, Part};
+
+use super::folder::{self, Root};
+use super::metadata::Metadata;
+use crate::content::{Kind, type_of};
+use crate::error::{ArtifactError, doing};
+use crate::place::{METADATA, Place, VERSIONS};
+use crate::service::{ArtifactVersion, NewArtifact};
+
+/// How often a save begins again because the artifact was deleted under its hands.
+const TRIES: usize = 100;
+
+/// Keeps a new version.
+pub(super) fn save(
+    root: &Root,
+    place: &Place,
+    name: &str,
+    artifact: &NewArtifact,
+    now: f64,
+) -> Result<ArtifactVersion, ArtifactError> {
+    let payload = match Kind::of(name, &artifact.part)? {
+        Kind::Text(text) | Kind::File(text) => text.as_bytes(),
+        Kind::Bytes(bytes) => bytes,
+    };
+    let mut metadata = describe(name, artifact, now)?;
+    for _ in 0..TRIES {
+        match try_save(root, place, payload, &mut metadata) {
+            Err(Failure::Vanished) => {}
+            Err(Failure::Final(error)) => return Err(error),
+            Ok(()) => {
+                return Ok(ArtifactVersion {
+                    version: metadata.version,
+                    canonical_uri: metadata.canonical_uri,
+                    custom_metadata: metadata.custom_metadata,
+                    create_time: now,
+                    mime_type: metadata.mime_type,
+                });
+            }
+        }
+    }
+    Err(doing("save an artifact")(format!("{name:?} was deleted {TRIES} times meanwhile; save it again")))
+}
+
+/// Everything of the description that does not depend on the version's number.
+fn describe(name: &str, artifact: &NewArtifact, now: f64) -> Result<Metadata, ArtifactError> {
+    let mut rest = Part { text: None, ..artifact.part.clone() };
+    let blob = rest.inline_data.take();
+    if blob.as_ref().is_some_and(|blob| !blob.unknown.is_empty()) {
+        return Err(ArtifactError::InvalidContent {
+            name: name.to_owned(),
+            reason: "its inline data has fields beside `data`, `mimeType` and `displayName`".to_owned(),
+        });
+    }
+    let metadata = Metadata {
+        file_name: name.to_owned(),
+        mime_type: blob.as_ref().map(|blob| type_of(blob).to_owned()),
+        display_name: blob.and_then(|blob| blob.display_name),
+        create_time: Some(now),
+        custom_metadata: artifact.custom_metadata.clone(),
+        rest: (rest != Part::default()).then_some(rest),
+        ..Metadata::default()
+    };
+    // What could not be read back is refused now.
+    let readable = serde_json::to_string(&metadata).and_then(|text| serde_json::from_str::<Metadata>(&text));
+    match readable {
+        Ok(_) => Ok(metadata),
+        Err(error) => Err(ArtifactError::InvalidContent {
+            name: name.to_owned(),
+            reason: format!("its notes could not be read back: {error}"),
+        }),
+    }
+}
+
+/// Why a try to save ended.
+enum Failure {
+    /// Somebody deleted the artifact, and the folder in which was being written with it.
+    Vanished,
+    Final(ArtifactError),
+}
+
+impl From<ArtifactError> for Failure {
+    fn from(error: ArtifactError) -> Self {
+        let vanished = |source: &BoxError| {
+            source.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::NotFound)
+        };
+        match &error {
+            ArtifactError::Backend { source, .. } if vanished(source) => Self::Vanished,
+            _ => Self::Final(error),
+        }
+    }
+}
+
+fn try_save(root: &Root, place: &Place, payload: &[u8], metadata: &mut Metadata) -> Result<(), Failure> {
+    let artifact = root.of(place);
+    let versions = artifact.join(VERSIONS);
+    root.make(&versions)?;
+    let last = folder::versions(&artifact).map_err(doing("list the versions of an artifact"))?.pop();
+    if last.is_none() {
+        // Before the first version is visible; so whoever sees a version knows its way to be durable.
+        root.sync_way_to(&versions).map_err(doing("put the folder of an artifact on the disk"))?;
+    }
+    let hidden = root.new_hidden().map_err(doing("make a folder for a new version"))?;
+    let published = write(&hidden.join(place.file_name()), payload)
+        .map_err(doing("write an artifact"))
+        .and_then(|()| publish(&hidden, &versions, last, place, metadata));
+    if published.is_err() {
+        // What is left there is never read; the first error is the one to tell.
+        drop(fs::remove_dir_all(&hidden));
+    }
+    Ok(published?)
+}
+
+/// Gives the version that is written in `hidden` the next free number and makes it visible.
+fn publish(
+    hidden: &Path,
+    versions: &Path,
+    last: Option<u64>,
+    place: &Place,
+    metadata: &mut Metadata,
+) -> Result<(), ArtifactError> {
+    let mut next = last.map_or(Some(0), |last| last.checked_add(1));
+    while let Some(version) = next {
+        next = version.checked_add(1);
+        // google-adk's processes leave a number alone while this folder is there, and so do we.
+        let reserved = versions.join(format!(".{version}.pending"));
+        match fs::create_dir(&reserved) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+            made => made.map_err(doing("reserve a version's number"))?,
+        }
+        let whole = versions.join(version.to_string());
+        metadata.version = version;
+        metadata.canonical_uri = folder::uri(&whole.join(place.file_name()));
+        let moved = describe_in(hidden, metadata).and_then(|()| fs::rename(hidden, &whole));
+        // Only a folder that somebody needs no longer is empty; it may be gone with a deleted artifact.
+        drop(fs::remove_dir(&reserved));
+        match moved {
+            // It was taken since we looked; file systems have two ways to say so.
+            Err(error) if matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists) => {
+            }
+            moved => {
+                let synced = moved.and_then(|()| folder::sync(versions));
+                return synced.map_err(doing("write an artifact"));
+            }
+        }
+    }
+    Err(doing("reserve a version's number")("there is no higher number; delete the artifact"))
+}
+
+fn describe_in(folder: &Path, metadata: &Metadata) -> io::Result<()> {
+    write(&folder.join(METADATA), &serde_json::to_vec(metadata)?)?;
+    folder::sync(folder)
+}
+
+/// Writes a file, and waits until it is on the disk.
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// Removes all versions at one moment, and then the folders that are empty without them.
+pub(super) fn delete(root: &Root, place: &Place) -> Result<(), ArtifactError> {
+    let artifact = root.of(place);
+    let versions = artifact.join(VERSIONS);
+    if !root.is_there(&versions)? {
+        return Ok(());
+    }
+    match remove(root, &artifact, &versions) {
+        // Another delete was faster.
+        Err(error) if folder::is_absent(&error) => {}
+        removed => removed.map_err(doing("delete an artifact"))?,
+    }
+    let owner = root.of_owner(&place.owner);
+    let empty = artifact.ancestors().take_while(|folder| folder.starts_with(&owner) && **folder != *owner);
+    for folder in empty {
+        // It holds another artifact (`doc/nested` is in the folder of `doc`), or is gone already.
+        if fs::remove_dir(folder).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Files are removed one by one, but first their folder goes out of sight.
+fn remove(root: &Root, artifact: &Path, versions: &Path) -> io::Result<()> {
+    let hidden = root.new_hidden()?;
+    let moved = fs::rename(versions, hidden.join(VERSIONS)).and_then(|()| folder::sync(artifact));
+    let emptied = fs::remove_dir_all(&hidden);
+    moved.and(emptied)
+}
