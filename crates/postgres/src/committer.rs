@@ -1,14 +1,15 @@
 //! The task that appends: events that wait are committed together, in one round trip.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use deadpool_postgres::Pool;
 use serde_json::value::RawValue;
 use sessile_session::{Appended, Commit, SessionError, doing};
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::Row;
-use tokio_postgres::error::SqlState;
 
+use crate::failure::{is_lost, is_victim};
+use crate::patience::{client, is_broken, wait};
 use crate::write;
 
 /// How many events are committed together at the most.
@@ -17,8 +18,7 @@ const LARGEST_BATCH: usize = 256;
 /// How many events may wait; more wait to wait.
 const LONGEST_QUEUE: usize = 4096;
 
-/// How often a batch is tried when the connection breaks or the server picks it as a deadlock's victim.
-const ATTEMPTS: u32 = 5;
+const ACTION: &str = "append an event";
 
 const APPEND: &str = "SELECT status, version, update_time, actual FROM sessile_append($1::text::jsonb)";
 
@@ -49,7 +49,7 @@ impl Committer {
 }
 
 fn ended() -> SessionError {
-    SessionError::Backend { action: "append an event", source: "the committing task has ended".into() }
+    SessionError::Backend { action: ACTION, source: "the committing task has ended".into() }
 }
 
 async fn run(pool: Pool, mut queue: mpsc::Receiver<Waiting>) {
@@ -62,18 +62,20 @@ async fn run(pool: Pool, mut queue: mpsc::Receiver<Waiting>) {
         }
         match append(&pool, &waiting).await {
             Ok(rows) => answer(waiting, &rows),
+            Err(Failed::Lost(lost)) => {
+                for one in waiting {
+                    drop(one.reply.send(Err(lost.told())));
+                }
+            }
             // One bad event must not fail its neighbours: each for itself.
-            Err(_) if waiting.len() > 1 => {
+            Err(Failed::Refused(_)) if waiting.len() > 1 => {
                 for one in waiting {
                     append_alone(&pool, one).await;
                 }
             }
-            Err(error) => {
-                for one in waiting {
-                    drop(one.reply.send(Err(SessionError::Backend {
-                        action: "append an event",
-                        source: error.to_string().into(),
-                    })));
+            Err(Failed::Refused(error)) => {
+                if let Some(one) = waiting.pop() {
+                    drop(one.reply.send(Err(error)));
                 }
             }
         }
@@ -83,7 +85,8 @@ async fn run(pool: Pool, mut queue: mpsc::Receiver<Waiting>) {
 async fn append_alone(pool: &Pool, one: Waiting) {
     match append(pool, std::slice::from_ref(&one)).await {
         Ok(rows) => answer(vec![one], &rows),
-        Err(error) => drop(one.reply.send(Err(error))),
+        Err(Failed::Refused(error)) => drop(one.reply.send(Err(error))),
+        Err(Failed::Lost(lost)) => drop(one.reply.send(Err(lost.told()))),
     }
 }
 
@@ -96,44 +99,84 @@ fn answer(waiting: Vec<Waiting>, rows: &[Row]) {
 }
 
 /// Appending the same event again changes nothing, so a broken connection is no reason to give up.
-async fn append(pool: &Pool, waiting: &[Waiting]) -> Result<Vec<Row>, SessionError> {
+async fn append(pool: &Pool, waiting: &[Waiting]) -> Result<Vec<Row>, Failed> {
     let commits: Vec<&RawValue> = waiting.iter().map(|one| &*one.json).collect();
-    let commits = serde_json::to_string(&commits).map_err(doing("write JSON"))?;
-    let mut attempt = 1;
+    let commits =
+        serde_json::to_string(&commits).map_err(|error| Failed::Refused(doing("write JSON")(error)))?;
+    let (mut attempt, mut in_doubt) = (1, false);
     loop {
         let failed = match try_append(pool, &commits).await {
             Ok(rows) => return Ok(rows),
             Err(failed) => failed,
         };
-        if attempt == ATTEMPTS || !failed.again {
-            return Err(failed.error);
+        in_doubt |= failed.sent && failed.lost;
+        if !failed.again || !wait(attempt).await {
+            return Err(match failed.lost || in_doubt {
+                true => Failed::Lost(Lost { in_doubt, cause: Arc::new(failed.error) }),
+                false => Failed::Refused(failed.error),
+            });
         }
-        tokio::time::sleep(Duration::from_millis(20 << attempt)).await;
         attempt += 1;
     }
 }
 
-struct Failed {
+/// Why events were not appended.
+enum Failed {
+    /// The server says no, perhaps to one of them only.
+    Refused(SessionError),
+    /// There is no connection.
+    Lost(Lost),
+}
+
+/// The end of a connection, told to all who waited for it.
+struct Lost {
+    /// Whether the server may have committed before.
+    in_doubt: bool,
+    cause: Arc<SessionError>,
+}
+
+impl Lost {
+    fn told(&self) -> SessionError {
+        let source = self.cause.clone().into();
+        match self.in_doubt {
+            true => SessionError::InDoubt {
+                action: ACTION,
+                advice: "append the same event again: if it is stored, that answers what the first append did",
+                source,
+            },
+            false => {
+                let reason = match &*self.cause {
+                    SessionError::Unavailable { reason, .. } => reason.clone(),
+                    other => other.to_string(),
+                };
+                SessionError::Unavailable { action: ACTION, reason, source }
+            }
+        }
+    }
+}
+
+/// One attempt that failed.
+struct Attempt {
     error: SessionError,
+    /// Whether the events were on their way.
+    sent: bool,
+    /// Whether the connection is gone.
+    lost: bool,
     /// Whether trying again may help.
     again: bool,
 }
 
-async fn try_append(pool: &Pool, commits: &str) -> Result<Vec<Row>, Failed> {
-    let client = pool
-        .get()
-        .await
-        .map_err(|error| Failed { error: doing("connect to PostgreSQL")(error), again: true })?;
-    let failed = |error: tokio_postgres::Error| {
-        let code = error.code();
-        let again = error.is_closed()
-            || code.is_none()
-            || code == Some(&SqlState::T_R_DEADLOCK_DETECTED)
-            || code == Some(&SqlState::ADMIN_SHUTDOWN)
-            || code == Some(&SqlState::CRASH_SHUTDOWN)
-            || code == Some(&SqlState::CANNOT_CONNECT_NOW);
-        Failed { error: doing("append an event")(error), again }
+async fn try_append(pool: &Pool, commits: &str) -> Result<Vec<Row>, Attempt> {
+    let client = client(pool).await.map_err(|error| {
+        let lost = matches!(error, SessionError::Unavailable { .. });
+        Attempt { again: is_broken(&error), error, sent: false, lost }
+    })?;
+    let failed = |sent: bool| {
+        move |error: tokio_postgres::Error| {
+            let lost = is_lost(&error);
+            Attempt { again: lost || is_victim(&error), sent, lost, error: doing(ACTION)(error) }
+        }
     };
-    let statement = client.prepare_cached(APPEND).await.map_err(failed)?;
-    client.query(&statement, &[&commits]).await.map_err(failed)
+    let statement = client.prepare_cached(APPEND).await.map_err(failed(false))?;
+    client.query(&statement, &[&commits]).await.map_err(failed(true))
 }

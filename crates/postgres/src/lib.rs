@@ -5,12 +5,19 @@
 //! committed together.
 
 mod committer;
+mod connect;
 mod connection;
+mod failure;
 mod json;
 mod migrate;
+mod patience;
 mod read;
 mod store;
+mod tls;
+mod url;
+mod verify;
 mod write;
 
 pub use connection::PostgresOptions;
 pub use store::PostgresStore;
+pub use tls::{TlsIdentity, TlsMode, TlsOptions, TlsRoots};

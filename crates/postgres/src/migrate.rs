@@ -5,6 +5,7 @@ use sessile_session::{SessionError, doing};
 use tokio_postgres::Transaction;
 
 use crate::connection::unusable;
+use crate::patience::client;
 
 /// The last migration that this version knows.
 const LATEST: i32 = 1;
@@ -18,7 +19,7 @@ const META: &str = "
 
 /// Creates or extends the tables.
 pub(crate) async fn migrate(pool: &Pool) -> Result<(), SessionError> {
-    let mut client = pool.get().await.map_err(doing("connect to PostgreSQL"))?;
+    let mut client = client(pool).await?;
     let transaction = client.transaction().await.map_err(doing("begin the migration"))?;
     transaction.batch_execute(LOCK).await.map_err(doing("wait for other migrations"))?;
     let is_new = check_layout(&transaction).await?;

@@ -1,14 +1,16 @@
 use async_trait::async_trait;
-use deadpool_postgres::{Client, Pool};
+use deadpool_postgres::Pool;
 use sessile_session::{
     Appended, Commit, EventWindow, ListQuery, NewSession, ScopeKey, SessionError, SessionKey, StateMap,
-    Store, StoredSession, Version, doing,
+    Store, StoredSession, Version,
 };
 use sessile_state::{Delta, Scope};
+use tokio_postgres::types::ToSql;
 
 use crate::committer::Committer;
 use crate::connection::PostgresOptions;
 use crate::migrate::migrate;
+use crate::patience::{self, again, client};
 use crate::{read, write};
 
 /// Sessions in PostgreSQL, in google-adk's tables.
@@ -16,6 +18,13 @@ pub struct PostgresStore {
     pool: Pool,
     committer: Committer,
 }
+
+/// What is being done, and what to do when nobody knows whether it was done.
+const CREATING: (&str, &str) =
+    ("create a session", "create it again: that is refused as already existing if it was done");
+const DELETING: (&str, &str) =
+    ("delete a session", "delete it again: that answers that there was none if it was done");
+const WRITING: (&str, &str) = ("write shared state", "read the state, and write it again if need be");
 
 const CREATE: &str = "SELECT sessile_create($1::text::jsonb)";
 const DELETE: &str = "
@@ -59,24 +68,17 @@ impl PostgresStore {
         migrate(&pool).await?;
         Ok(Self { committer: Committer::start(pool.clone()), pool })
     }
-
-    async fn client(&self) -> Result<Client, SessionError> {
-        self.pool.get().await.map_err(doing("connect to PostgreSQL"))
-    }
 }
 
 #[async_trait]
 impl Store for PostgresStore {
     async fn create(&self, new: NewSession) -> Result<StoredSession, SessionError> {
         let json = write::new_session(&new)?;
-        let client = self.client().await?;
-        let statement = client.prepare_cached(CREATE).await.map_err(doing("create a session"))?;
-        let created =
-            client.query_one(&statement, &[&json.get()]).await.map_err(doing("create a session"))?;
-        if !created.get::<_, bool>(0) {
+        let created = patience::write(&self.pool, CREATING, CREATE, &[&json.get()]).await?;
+        if !created.is_some_and(|row| row.get(0)) {
             return Err(SessionError::AlreadyExists { key: new.key });
         }
-        let made = read::get(&client, &new.key, EventWindow::ALL).await?;
+        let made = self.get(&new.key, EventWindow::ALL).await?;
         made.ok_or(SessionError::NotFound { key: new.key })
     }
 
@@ -85,22 +87,19 @@ impl Store for PostgresStore {
         key: &SessionKey,
         window: EventWindow,
     ) -> Result<Option<StoredSession>, SessionError> {
-        read::get(&self.client().await?, key, window).await
+        again(|| async move { read::get(&client(&self.pool).await?, key, window).await }).await
     }
 
     async fn list(&self, query: &ListQuery) -> Result<Vec<StoredSession>, SessionError> {
-        read::list(&self.client().await?, query).await
+        again(|| async move { read::list(&client(&self.pool).await?, query).await }).await
     }
 
     async fn delete(&self, key: &SessionKey, expect: Option<Version>) -> Result<bool, SessionError> {
-        let client = self.client().await?;
         let expected = expect.map(|version| i64::try_from(version).unwrap_or(i64::MAX));
-        let statement = client.prepare_cached(DELETE).await.map_err(doing("delete a session"))?;
-        let held = client
-            .query_opt(&statement, &[&key.app(), &key.user(), &key.id(), &expected])
-            .await
-            .map_err(doing("delete a session"))?;
-        let Some(held) = held else { return Ok(false) };
+        let values: [&(dyn ToSql + Sync); 4] = [&key.app(), &key.user(), &key.id(), &expected];
+        let Some(held) = patience::write(&self.pool, DELETING, DELETE, &values).await? else {
+            return Ok(false);
+        };
         let actual = held.get::<_, i64>(0).unsigned_abs();
         match expect.filter(|expected| *expected != actual) {
             Some(expected) => {
@@ -115,25 +114,20 @@ impl Store for PostgresStore {
     }
 
     async fn scope_state(&self, scope: &ScopeKey) -> Result<StateMap, SessionError> {
-        read::scope_state(&self.client().await?, scope).await
+        again(|| async move { read::scope_state(&client(&self.pool).await?, scope).await }).await
     }
 
     async fn write_scope(&self, scope: &ScopeKey, delta: Delta, time: f64) -> Result<(), SessionError> {
-        let client = self.client().await?;
         let written = match scope {
             ScopeKey::App(app) => {
                 let json = write::scope_delta(&delta, Scope::App)?;
-                let statement =
-                    client.prepare_cached(WRITE_APP).await.map_err(doing("write shared state"))?;
-                client.execute(&statement, &[app, &json.get(), &time]).await
+                patience::write(&self.pool, WRITING, WRITE_APP, &[app, &json.get(), &time]).await
             }
             ScopeKey::User(app, user) => {
                 let json = write::scope_delta(&delta, Scope::User)?;
-                let statement =
-                    client.prepare_cached(WRITE_USER).await.map_err(doing("write shared state"))?;
-                client.execute(&statement, &[app, user, &json.get(), &time]).await
+                patience::write(&self.pool, WRITING, WRITE_USER, &[app, user, &json.get(), &time]).await
             }
         };
-        written.map(drop).map_err(doing("write shared state"))
+        written.map(drop)
     }
 }

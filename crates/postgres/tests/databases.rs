@@ -148,6 +148,28 @@ async fn a_lost_connection_loses_no_append() {
 }
 
 #[tokio::test]
+async fn a_lost_connection_is_no_reason_not_to_read() {
+    use sessile_session::ListSessions;
+    let url = new_schema().await;
+    let service = service(&format!("{url}&application_name=sessile_cut_reads&pool_size=3")).await;
+    let new = CreateSession::new("shop", "ada").with_id("s").with_state([("app:x", json!(1))]);
+    service.create(new).await.unwrap();
+    let cutter = tokio::spawn(async {
+        for _ in 0..20 {
+            sql(&server(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'sessile_cut_reads'").await;
+            tokio::time::sleep(std::time::Duration::from_millis(15)).await;
+        }
+    });
+    let all = ListSessions { app: "shop".to_owned(), ..ListSessions::default() };
+    while !cutter.is_finished() {
+        assert_eq!(stored(&service, "s").await.version(), 0);
+        assert_eq!(service.list(&all).await.unwrap().sessions.len(), 1);
+        assert_eq!(service.app_state("shop").await.unwrap().len(), 1);
+    }
+    cutter.await.unwrap();
+}
+
+#[tokio::test]
 async fn a_nul_is_refused_wherever_it_is() {
     let url = new_schema().await;
     let service = service(&url).await;
@@ -179,7 +201,36 @@ async fn times_keep_their_microseconds() {
 #[tokio::test]
 async fn a_server_that_is_not_there_is_an_error_not_a_hang() {
     let options = PostgresOptions::from_url("postgresql://nobody@127.0.0.1:1/none?pool_timeout=2").unwrap();
-    assert!(matches!(PostgresStore::connect(&options).await, Err(SessionError::Backend { .. })));
+    let error = PostgresStore::connect(&options).await.err().expect("nobody is there");
+    assert!(matches!(error, SessionError::Unavailable { .. }), "{error:?}");
+    assert!(error.to_string().contains("is it running, and are host and port right?"), "{error}");
+}
+
+#[tokio::test]
+async fn a_database_that_is_not_there_is_refused_by_name() {
+    let server = server();
+    let (before, _) = server.rsplit_once('/').unwrap();
+    let reason = refusal(&format!("{before}/no_such_database")).await;
+    assert!(reason.contains("no_such_database") && reason.contains("create the database"), "{reason}");
+}
+
+#[tokio::test]
+async fn a_pool_without_a_free_connection_says_so_after_its_timeout() {
+    let url = format!("{}&pool_size=2&pool_timeout=1", new_schema().await);
+    let pool = PostgresOptions::from_url(&url).unwrap().pool().unwrap();
+    let service = SessionService::new(PostgresStore::with_pool(pool.clone()).await.unwrap());
+    service.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
+    let held = [pool.get().await.unwrap(), pool.get().await.unwrap()];
+    let read = service.get(&key("s"), EventWindow::ALL).await.unwrap_err();
+    let append = service.append_to(&key("s"), setting(json!({"a": 1}))).await.unwrap_err();
+    let create = service.create(CreateSession::new("shop", "ada")).await.unwrap_err();
+    for error in [read, append, create] {
+        assert!(matches!(error, SessionError::Unavailable { .. }), "{error:?}");
+        let said = error.to_string();
+        assert!(said.contains("all 2 connections are in use") && said.contains("pool_size"), "{said}");
+    }
+    drop(held);
+    assert_eq!(service.append_to(&key("s"), setting(json!({"a": 1}))).await.unwrap(), Some(1));
 }
 
 #[test]
@@ -196,10 +247,10 @@ fn urls_are_those_of_google_adk() {
     let options = PostgresOptions::from_url("postgresql://h/d?pool_size=3&pool_timeout=7").unwrap();
     assert_eq!((options.pool_size, options.pool_timeout.as_secs()), (3, 7));
     for url in [
-        "mysql://h/d",
-        "postgresql://h/d?pool_size=0",
+        "mysql://u:s3cret@h/d",
+        "postgresql://u:s3cret@h/d?pool_size=0",
         "postgresql://u:s3cret@h/d?nonsense=1",
-        "postgresql://h/d?sslmode=require",
+        "postgresql://u:s3cret@h:port/d",
     ] {
         let error = PostgresOptions::from_url(url).unwrap_err().to_string();
         assert!(!error.contains("s3cret"), "{error}");

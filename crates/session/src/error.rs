@@ -111,6 +111,31 @@ pub enum SessionError {
         reason: String,
     },
 
+    /// The store cannot do it now: it is busy, full, or out of reach. Nothing was done, and the same call may
+    /// succeed later.
+    #[error("cannot {action} now: {reason}")]
+    Unavailable {
+        /// What was being done.
+        action: &'static str,
+        /// Why, and what to do.
+        reason: String,
+        /// What the store says.
+        source: BoxError,
+    },
+
+    /// The connection was lost before the store answered: the change was made whole, or not at all.
+    #[error(
+        "the connection was lost while trying to {action}, which is done or not done; {advice} ({source})"
+    )]
+    InDoubt {
+        /// What was being done.
+        action: &'static str,
+        /// How to find out, or how to make sure.
+        advice: &'static str,
+        /// What the store says.
+        source: BoxError,
+    },
+
     /// The store failed.
     #[error("cannot {action}: {source}")]
     Backend {

@@ -1,16 +1,15 @@
 //! The server is killed while it works: everything that was acknowledged is there once, and nothing is half there.
 
-mod cluster;
-
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cluster::Cluster;
 use serde_json::json;
 use sessile_postgres::PostgresStore;
 use sessile_session::{CreateSession, Event, EventActions, EventWindow, SessionKey, SessionService};
+
+use crate::cluster::Cluster;
 
 const ROUNDS: u64 = 4;
 const TASKS: usize = 8;

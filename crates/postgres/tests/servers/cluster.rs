@@ -1,5 +1,6 @@
-//! A PostgreSQL of a test's own, to be killed.
+//! A PostgreSQL of a test's own, to be configured and killed.
 
+use std::io::Write;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,6 +14,13 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Makes and starts a server with its ordinary durability.
     pub(crate) fn start() -> Self {
+        let cluster = Self::make();
+        cluster.restart();
+        cluster
+    }
+
+    /// Makes a server that has not started yet.
+    pub(crate) fn make() -> Self {
         let folder = as_database_user("mktemp", &["-d"]);
         let port = TcpListener::bind("127.0.0.1:0")
             .and_then(|free| free.local_addr())
@@ -20,12 +28,43 @@ impl Cluster {
             .port();
         let cluster = Self { folder: PathBuf::from(folder.trim()), port };
         as_database_user(&tool("initdb"), &["-D", &cluster.data(), "-A", "trust", "-U", "postgres"]);
-        cluster.restart();
         cluster
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("postgresql://postgres@127.0.0.1:{}/postgres", self.port)
+        self.url_of("postgres", "127.0.0.1")
+    }
+
+    /// The URL of a user who knows the server by this name.
+    pub(crate) fn url_of(&self, user: &str, host: &str) -> String {
+        format!("postgresql://{user}@{host}:{}/postgres", self.port)
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Where its local socket is.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Writes a file among its data, which only its own user can read.
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        let path = format!("{}/{name}", self.data());
+        let mut writing = command("sh", &["-c", "umask 077; cat >\"$0\"", &path])
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("a shell starts");
+        let mut input = writing.stdin.take().expect("its input is piped");
+        input.write_all(text.as_bytes()).expect("the shell reads");
+        drop(input);
+        assert!(writing.wait().expect("the shell ends").success(), "{path} is written");
+    }
+
+    /// Stops the server as an administrator would.
+    pub(crate) fn stop(&self) {
+        as_database_user(&tool("pg_ctl"), &["-D", &self.data(), "-m", "fast", "-w", "stop"]);
     }
 
     /// Kills the server without a warning. Its processes find out and end.

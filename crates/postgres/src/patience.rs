@@ -1,0 +1,94 @@
+//! Trying again when the connection breaks, where that is safe.
+
+use std::time::Duration;
+
+use deadpool_postgres::{Client, Pool, PoolError};
+use sessile_session::{SessionError, doing};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use crate::failure::{is_lost, is_victim, no_connection};
+
+/// How often something is tried at the most.
+const ATTEMPTS: u32 = 6;
+
+/// Waits before the next attempt, longer each time; tells whether there is one.
+pub(crate) async fn wait(attempt: u32) -> bool {
+    if attempt < ATTEMPTS {
+        tokio::time::sleep(Duration::from_millis(20 << attempt)).await;
+    }
+    attempt < ATTEMPTS
+}
+
+/// A connection of the pool.
+pub(crate) async fn client(pool: &Pool) -> Result<Client, SessionError> {
+    pool.get().await.map_err(|error| no_connection(pool, error))
+}
+
+/// Does what harms nobody when it is done twice, such as reading, until the connection holds.
+pub(crate) async fn again<T, Work>(work: impl Fn() -> Work) -> Result<T, SessionError>
+where
+    Work: Future<Output = Result<T, SessionError>>,
+{
+    let mut attempt = 1;
+    loop {
+        match work().await {
+            Err(error) if is_broken(&error) => {
+                if !wait(attempt).await {
+                    return Err(unavailable(error));
+                }
+            }
+            done => return done,
+        }
+        attempt += 1;
+    }
+}
+
+/// Runs a statement that must not run twice. Until it is sent, a broken connection is replaced; after that,
+/// nobody knows whether it was done, and `advice` says how to find out.
+pub(crate) async fn write(
+    pool: &Pool,
+    (action, advice): (&'static str, &'static str),
+    statement: &str,
+    values: &[&(dyn ToSql + Sync)],
+) -> Result<Option<Row>, SessionError> {
+    let mut attempt = 1;
+    loop {
+        let (client, prepared) = again(|| async move {
+            let client = client(pool).await?;
+            let prepared = client.prepare_cached(statement).await.map_err(doing(action))?;
+            Ok((client, prepared))
+        })
+        .await?;
+        match client.query_opt(&prepared, values).await {
+            Err(error) if is_lost(&error) => {
+                return Err(SessionError::InDoubt { action, advice, source: error.into() });
+            }
+            // Nothing of it was done.
+            Err(error) if is_victim(&error) && wait(attempt).await => attempt += 1,
+            done => return done.map_err(doing(action)),
+        }
+    }
+}
+
+/// Whether an operation failed because there is no connection any more, or not yet.
+pub(crate) fn is_broken(error: &SessionError) -> bool {
+    match error {
+        SessionError::Backend { source, .. } => source.downcast_ref().is_some_and(is_lost),
+        SessionError::Unavailable { source, .. } => {
+            matches!(source.downcast_ref(), Some(PoolError::Backend(_)))
+        }
+        _ => false,
+    }
+}
+
+fn unavailable(error: SessionError) -> SessionError {
+    match error {
+        SessionError::Backend { action, source } => SessionError::Unavailable {
+            action,
+            reason: "the connection was lost, again and again; is the server running?".to_owned(),
+            source,
+        },
+        other => other,
+    }
+}

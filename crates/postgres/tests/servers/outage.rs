@@ -1,0 +1,144 @@
+//! A server that goes away, comes back, and is cut off while it works.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use sessile_postgres::PostgresStore;
+use sessile_session::{
+    CreateSession, Event, EventActions, EventWindow, Session, SessionError, SessionKey, SessionService,
+};
+use sessile_state::Delta;
+use tokio_postgres::NoTls;
+
+use crate::cluster::Cluster;
+use crate::proxy::Proxy;
+
+fn key(id: &str) -> SessionKey {
+    SessionKey::new("shop", "ada", id).expect("a valid key")
+}
+
+fn event(id: &str, delta: Value) -> Event {
+    let Value::Object(delta) = delta else { panic!("a delta is an object") };
+    Event {
+        id: id.to_owned(),
+        actions: EventActions::from_delta(delta),
+        timestamp: 5.0,
+        ..Event::new("agent")
+    }
+}
+
+async fn service(url: &str) -> SessionService {
+    SessionService::new(PostgresStore::connect_url(url).await.expect("the database can be used"))
+}
+
+async fn stored(service: &SessionService, id: &str) -> Option<Session> {
+    service.get(&key(id), EventWindow::ALL).await.expect("it can be read")
+}
+
+fn assert_in_doubt<T: std::fmt::Debug>(done: Result<T, SessionError>, advice: &str) {
+    let error = done.expect_err("the answer is lost");
+    assert!(matches!(error, SessionError::InDoubt { .. }), "{error:?}");
+    assert!(error.to_string().contains(advice), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_went_away_is_used_again_when_it_is_back() {
+    let cluster = Cluster::start();
+    let service = service(&format!("{}?pool_timeout=5", cluster.url())).await;
+    service.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
+    service.append_to(&key("s"), event("e1", json!({"a": 1}))).await.unwrap();
+    cluster.stop();
+    for error in [
+        service.get(&key("s"), EventWindow::ALL).await.map(drop).unwrap_err(),
+        service.append_to(&key("s"), event("e2", json!({}))).await.map(drop).unwrap_err(),
+        service.create(CreateSession::new("shop", "ada")).await.map(drop).unwrap_err(),
+        service.delete(&key("s"), None).await.map(drop).unwrap_err(),
+        service.app_state("shop").await.map(drop).unwrap_err(),
+    ] {
+        assert!(matches!(error, SessionError::Unavailable { .. }), "nothing was done: {error:?}");
+        assert!(error.to_string().contains("is it running"), "{error}");
+    }
+    cluster.restart();
+    assert_eq!(stored(&service, "s").await.unwrap().version(), 1);
+    assert_eq!(service.append_to(&key("s"), event("e2", json!({}))).await.unwrap(), Some(2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_that_the_server_took_with_it_is_in_doubt_and_can_be_repeated() {
+    let cluster = Cluster::start();
+    let service = service(&format!("{}?pool_timeout=5", cluster.url())).await;
+    service.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
+    // Somebody holds the session, so that the append waits in the server when it is killed.
+    let (holder, connection) = tokio_postgres::connect(&cluster.url(), NoTls).await.unwrap();
+    tokio::spawn(connection);
+    holder.batch_execute("BEGIN; SELECT 1 FROM sessions FOR UPDATE").await.unwrap();
+    let appending = {
+        let service = service.clone();
+        tokio::spawn(async move { service.append_to(&key("s"), event("e1", json!({"user:a": 1}))).await })
+    };
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%sessile_append%' AND wait_event_type = 'Lock'";
+    while holder.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    cluster.kill();
+    assert_in_doubt(appending.await.unwrap(), "append the same event again");
+    cluster.restart();
+    assert_eq!(stored(&service, "s").await.unwrap().version(), 0, "it was not done");
+    assert_eq!(service.append_to(&key("s"), event("e1", json!({"user:a": 1}))).await.unwrap(), Some(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_whose_answer_is_lost_is_done_once() {
+    let cluster = Cluster::start();
+    let proxy = Proxy::start(cluster.port()).await;
+    let url = format!("postgresql://postgres@127.0.0.1:{}/postgres?sslmode=disable", proxy.port());
+    let service = service(&url).await;
+    // Statements are known to both ends after their first use, so that the next answer is that of a commit.
+    for id in ["s", "gone"] {
+        service.create(CreateSession::new("shop", "ada").with_id(id)).await.unwrap();
+    }
+    service.append_to(&key("s"), event("e1", json!({"app:n": 1}))).await.unwrap();
+    service.delete(&key("none"), None).await.unwrap();
+    let n = |value: i32| Delta::from_iter([("n", json!(value))]);
+    service.write_app_state("shop", &n(2)).await.unwrap();
+
+    proxy.lose_the_next_answer();
+    assert_eq!(service.append_to(&key("s"), event("e2", json!({"app:n": 3}))).await.unwrap(), Some(2));
+    let read = stored(&service, "s").await.unwrap();
+    assert_eq!(
+        (read.version(), read.state().get("app:n")),
+        (2, Some(3)),
+        "the second attempt finds the first"
+    );
+
+    proxy.lose_the_next_answer();
+    assert_eq!(stored(&service, "s").await.unwrap().version(), 2, "a read is tried again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_repeated_is_reported_as_in_doubt() {
+    let cluster = Cluster::start();
+    let proxy = Proxy::start(cluster.port()).await;
+    // One connection, so that a statement that was used once is known on it.
+    let url =
+        format!("postgresql://postgres@127.0.0.1:{}/postgres?sslmode=disable&pool_size=1", proxy.port());
+    let create = |id: &str| CreateSession::new("shop", "ada").with_id(id);
+    let n = |value: i32| Delta::from_iter([("n", json!(value))]);
+
+    let first = service(&url).await;
+    first.create(create("s")).await.unwrap();
+    proxy.lose_the_next_answer();
+    assert_in_doubt(first.create(create("doubtful")).await, "create it again");
+    assert!(stored(&first, "doubtful").await.is_some());
+    assert!(matches!(first.create(create("doubtful")).await, Err(SessionError::AlreadyExists { .. })));
+
+    first.delete(&key("none"), None).await.unwrap();
+    proxy.lose_the_next_answer();
+    assert_in_doubt(first.delete(&key("doubtful"), None).await, "delete it again");
+    assert!(!first.delete(&key("doubtful"), None).await.unwrap());
+
+    first.write_app_state("shop", &n(1)).await.unwrap();
+    proxy.lose_the_next_answer();
+    assert_in_doubt(first.write_app_state("shop", &n(2)).await, "read the state");
+    assert_eq!(json!(first.app_state("shop").await.unwrap()), json!({"n": 2}));
+}
