@@ -50,7 +50,7 @@ pub(crate) fn type_of(blob: &Blob) -> &str {
 /// particular type. Such a version reads as absent, in google-adk too.
 pub(crate) fn is_tombstone(part: &Part) -> bool {
     let empty = Blob { data: Some(Vec::new().into()), mime_type: Some(BYTES.to_owned()), ..Blob::default() };
-    part.inline_data.as_ref() == Some(&empty)
+    part.inline_data.as_deref() == Some(&empty)
 }
 
 /// The artifact as text, for a template or a prompt: a text itself, or the bytes of a textual type
@@ -65,7 +65,7 @@ pub(crate) fn is_tombstone(part: &Part) -> bool {
 ///     mime_type: Some("application/json; charset=utf-8".to_owned()),
 ///     ..Blob::default()
 /// };
-/// assert_eq!(as_text(&Part { inline_data: Some(json), ..Part::default() }), Some("[1]"));
+/// assert_eq!(as_text(&Part { inline_data: Some(json.into()), ..Part::default() }), Some("[1]"));
 /// ```
 pub fn as_text(part: &Part) -> Option<&str> {
     if let Some(text) = &part.text {

@@ -72,12 +72,12 @@ fn text(text: &str) -> NewArtifact {
 fn bytes(data: &[u8], mime_type: Option<&str>) -> Part {
     let blob =
         Blob { data: Some(data.to_vec().into()), mime_type: mime_type.map(str::to_owned), ..Blob::default() };
-    Part { inline_data: Some(blob), ..Part::default() }
+    Part { inline_data: Some(blob.into()), ..Part::default() }
 }
 
 fn reference(uri: &str) -> NewArtifact {
     let file = FileData { file_uri: Some(uri.to_owned()), ..FileData::default() };
-    NewArtifact::new(Part { file_data: Some(file), ..Part::default() })
+    NewArtifact::new(Part { file_data: Some(file.into()), ..Part::default() })
 }
 
 async fn versions_count_from_zero(service: Service) -> Outcome {
@@ -130,10 +130,8 @@ async fn bytes_keep_their_type_and_display_name(service: Service) -> Outcome {
 async fn everything_that_a_part_says_comes_back(service: Service) -> Outcome {
     let mut signed = bytes(b"!", Some("image/png"));
     signed.thought_signature = Some(vec![1, 2].into());
-    let noted = Part {
-        part_metadata: Some(BTreeMap::from([("n".to_owned(), json!({"aB": [1.0, null]}).into())])),
-        ..Part::text("x")
-    };
+    let mut noted = Part::text("x");
+    noted.part_metadata = Some(BTreeMap::from([("n".to_owned(), json!({"aB": [1.0, null]}).into())]));
     let elsewhere = reference("gs://bucket/file.pdf").part;
     for (name, part) in [("signed", signed), ("noted", noted), ("elsewhere", elsewhere)] {
         service.save(&key(name), NewArtifact::new(part.clone())).await?;
@@ -251,12 +249,8 @@ async fn hostile_names_are_refused_by_every_operation(service: Service) -> Outco
         assert!(is_name(service.delete(&key).await.err()), "delete {name:?}");
     }
     assert_eq!(service.names(&session("ada", "s")).await?, Vec::<String>::new());
-    for name in
-        ["metadata.json/x", "a..b", "...", "a:b/c", &"x".repeat(255), "日本/名前.txt", "-rf ~", "%2e%2e"]
-    {
-        if name == "a:b/c" {
-            continue; // it begins like a drive
-        }
+    let long = "x".repeat(255);
+    for name in ["metadata.json/x", "a..b", "...", "ab:c", "日本/名前.txt", "-rf ~", "%2e%2e", &long] {
         service.save(&key(name), text(name)).await?;
         assert_eq!(service.load(&key(name), None).await?, Some(Part::text(name)));
     }
@@ -305,8 +299,8 @@ fn is_session(error: Option<ArtifactError>) -> bool {
 
 async fn what_is_no_content_is_refused(service: Service) -> Outcome {
     let both = Part { text: Some("x".to_owned()), ..bytes(b"x", None) };
-    let no_data = Part { inline_data: Some(Blob::default()), ..Part::default() };
-    let no_uri = Part { file_data: Some(FileData::default()), ..Part::default() };
+    let no_data = Part { inline_data: Some(Blob::default().into()), ..Part::default() };
+    let no_uri = Part { file_data: Some(FileData::default().into()), ..Part::default() };
     for part in [Part::default(), both, no_data, no_uri] {
         let refused = service.save(&key("a"), NewArtifact::new(part.clone())).await;
         assert!(matches!(refused, Err(ArtifactError::InvalidContent { .. })), "{part:?}");
@@ -402,7 +396,7 @@ async fn saves_and_deletes_at_once_leave_whole_versions(service: Service) -> Out
     let deleting = tokio::spawn({
         let service = service.clone();
         async move {
-            for _ in 0..20 {
+            for _ in 0..50 {
                 service.delete(&key("doc")).await?;
                 if let Some(part) = service.load(&key("doc"), None).await? {
                     assert_eq!(part, Part::text("whole"));

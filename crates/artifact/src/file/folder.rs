@@ -1,6 +1,6 @@
 //! The folders below the root: which there are, and which must not be followed.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -115,6 +115,19 @@ pub(super) fn versions(artifact: &Path) -> io::Result<Vec<u64>> {
     }
     versions.sort_unstable();
     Ok(versions)
+}
+
+/// What tells a folder from another one of the same name.
+#[cfg(unix)]
+pub(super) fn identity(metadata: &Metadata) -> impl PartialEq + use<> {
+    use std::os::unix::fs::MetadataExt;
+    (metadata.dev(), metadata.ino(), metadata.ctime(), metadata.ctime_nsec())
+}
+
+/// What tells a folder from another one of the same name.
+#[cfg(not(unix))]
+pub(super) fn identity(metadata: &Metadata) -> impl PartialEq + use<> {
+    (metadata.created().ok(), metadata.modified().ok())
 }
 
 /// Whether something is not there, or a file is where a folder should be.

@@ -14,58 +14,46 @@ use crate::error::{ArtifactError, doing};
 use crate::place::{METADATA, Owner, Place, VERSIONS};
 use crate::service::{ArtifactKey, ArtifactVersion};
 
+/// How often a reading begins again because the version was deleted and saved anew under its eyes.
+const TRIES: usize = 100;
+
 /// The content of a version, or of the newest. References are not followed here.
 pub(super) fn load(root: &Root, place: &Place, version: Option<u64>) -> Result<Option<Part>, ArtifactError> {
     let artifact = root.of(place);
-    let known = versions_of(root, &artifact)?;
-    let number = match version {
-        None => known.last().copied(),
-        Some(number) => known.contains(&number).then_some(number),
-    };
-    let Some(number) = number else { return Ok(None) };
-    let version = Version::new(place, &artifact, number);
-    let metadata = version.metadata()?;
-    let Some(payload) = version.read(place.file_name())? else { return version.gone(place.file_name()) };
-    let Some(mime_type) = metadata.mime_type else {
-        let text = String::from_utf8(payload).map_err(|error| version.corrupt(place.file_name(), error))?;
-        return Ok(Some(match metadata.rest {
-            // The text is the URI, for google-adk.
-            Some(rest) if rest.file_data.is_some() => rest,
-            rest => Part { text: Some(text), ..rest.unwrap_or_default() },
-        }));
-    };
-    let blob = Blob {
-        data: Some(payload.into()),
-        mime_type: Some(mime_type),
-        display_name: metadata.display_name,
-        ..Blob::default()
-    };
-    let part = Part { inline_data: Some(blob), ..metadata.rest.unwrap_or_default() };
-    Ok((!is_tombstone(&part)).then_some(part))
+    for _ in 0..TRIES {
+        let known = versions_of(root, &artifact)?;
+        let number = match version {
+            None => known.last().copied(),
+            Some(number) => known.contains(&number).then_some(number),
+        };
+        let Some(number) = number else { return Ok(None) };
+        let version = Version::new(place, &artifact, number);
+        if let Some(part) = version.steadily(Version::part)? {
+            return Ok(Some(part).filter(|part| !is_tombstone(part)));
+        }
+    }
+    Err(never_steady(place))
 }
 
 /// What is known of each version, oldest first.
 pub(super) fn versions(root: &Root, place: &Place) -> Result<Vec<ArtifactVersion>, ArtifactError> {
     let artifact = root.of(place);
-    let mut versions = Vec::new();
-    for number in versions_of(root, &artifact)? {
-        let version = Version::new(place, &artifact, number);
-        let metadata = version.metadata()?;
-        if !version.folder.exists() {
-            continue; // it was deleted since we looked
-        }
-        versions.push(ArtifactVersion {
-            version: number,
-            canonical_uri: folder::uri(&version.folder.join(place.file_name())),
-            custom_metadata: metadata.custom_metadata,
-            create_time: match metadata.create_time {
-                Some(time) => time,
-                None => version.modified()?,
-            },
-            mime_type: metadata.mime_type,
+    for _ in 0..TRIES {
+        let numbers = versions_of(root, &artifact)?;
+        let known = numbers.into_iter().map(|number| {
+            let version = Version::new(place, &artifact, number);
+            version.steadily(|version| version.facts(number))
         });
+        if let Some(versions) = known.collect::<Result<_, _>>()? {
+            return Ok(versions);
+        }
     }
-    Ok(versions)
+    Err(never_steady(place))
+}
+
+fn never_steady(place: &Place) -> ArtifactError {
+    let name = place.owner.name_of(&place.path);
+    doing("read an artifact")(format!("{name:?} was deleted {TRIES} times meanwhile; ask again"))
 }
 
 /// The names of an owner's artifacts, as the session sees them.
@@ -131,6 +119,66 @@ impl<'a> Version<'a> {
         Self { place, folder: artifact.join(VERSIONS).join(number.to_string()) }
     }
 
+    /// What `read` finds, if it is of one and the same version; `None` if that was deleted meanwhile,
+    /// and perhaps another saved under its number.
+    fn steadily<T>(
+        &self,
+        read: impl FnOnce(&Self) -> Result<T, ArtifactError>,
+    ) -> Result<Option<T>, ArtifactError> {
+        let before = self.identity()?;
+        if before.is_none() {
+            return Ok(None);
+        }
+        let found = read(self);
+        if self.identity()? == before { found.map(Some) } else { Ok(None) }
+    }
+
+    /// What tells its folder from another one of the same name; `None` if it is not there.
+    fn identity(&self) -> Result<Option<impl PartialEq>, ArtifactError> {
+        match fs::symlink_metadata(&self.folder) {
+            Ok(found) => Ok(Some(folder::identity(&found))),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(doing("look at an artifact")(error)),
+        }
+    }
+
+    /// Its content.
+    fn part(&self) -> Result<Part, ArtifactError> {
+        let file = self.place.file_name();
+        let metadata = self.metadata()?;
+        let payload = self.read(file)?.ok_or_else(|| self.corrupt(file, "the file is missing"))?;
+        let Some(mime_type) = metadata.mime_type else {
+            let text = String::from_utf8(payload).map_err(|error| self.corrupt(file, error))?;
+            return Ok(match metadata.rest {
+                // The text is the URI, for google-adk.
+                Some(rest) if rest.file_data.is_some() => rest,
+                rest => Part { text: Some(text), ..rest.unwrap_or_default() },
+            });
+        };
+        let blob = Blob {
+            data: Some(payload.into()),
+            mime_type: Some(mime_type),
+            display_name: metadata.display_name,
+            ..Blob::default()
+        };
+        Ok(Part { inline_data: Some(blob.into()), ..metadata.rest.unwrap_or_default() })
+    }
+
+    /// What is known of it.
+    fn facts(&self, number: u64) -> Result<ArtifactVersion, ArtifactError> {
+        let metadata = self.metadata()?;
+        Ok(ArtifactVersion {
+            version: number,
+            canonical_uri: folder::uri(&self.folder.join(self.place.file_name())),
+            custom_metadata: metadata.custom_metadata,
+            create_time: match metadata.create_time {
+                Some(time) => time,
+                None => self.modified()?,
+            },
+            mime_type: metadata.mime_type,
+        })
+    }
+
     /// What describes it. A version of an old google-adk may have no description: it is a text then.
     fn metadata(&self) -> Result<Metadata, ArtifactError> {
         match self.read(METADATA)? {
@@ -151,14 +199,6 @@ impl<'a> Version<'a> {
         match fs::read(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             read => read.map(Some).map_err(doing("read an artifact")),
-        }
-    }
-
-    /// The answer when a file is missing: nothing if the whole version was deleted meanwhile.
-    fn gone(&self, name: &str) -> Result<Option<Part>, ArtifactError> {
-        match self.folder.exists() {
-            true => Err(self.corrupt(name, "the file is missing")),
-            false => Ok(None),
         }
     }
 

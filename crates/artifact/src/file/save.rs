@@ -191,6 +191,11 @@ pub(super) fn delete(root: &Root, place: &Place) -> Result<(), ArtifactError> {
 fn remove(root: &Root, artifact: &Path, versions: &Path) -> io::Result<()> {
     let hidden = root.new_hidden()?;
     let moved = fs::rename(versions, hidden.join(VERSIONS)).and_then(|()| folder::sync(artifact));
-    let emptied = fs::remove_dir_all(&hidden);
-    moved.and(emptied)
+    loop {
+        match fs::remove_dir_all(&hidden) {
+            // A save that had found the folder before it moved was still writing into it.
+            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {}
+            removed => return moved.and(removed),
+        }
+    }
 }
