@@ -4,6 +4,7 @@
 //! database, in turns or at the same time. An append is one round trip; events that wait are
 //! committed together.
 
+mod addresses;
 mod committer;
 mod connect;
 mod connection;

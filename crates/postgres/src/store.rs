@@ -1,12 +1,13 @@
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
 use sessile_session::{
-    Appended, Commit, EventWindow, ListQuery, NewSession, ScopeKey, SessionError, SessionKey, StateMap,
-    Store, StoredSession, Version,
+    Address, Appended, Commit, EventWindow, ListQuery, NewSession, ScopeKey, SessionError, SessionKey,
+    StateMap, Store, StoredSession, Version,
 };
 use sessile_state::{Delta, Scope};
 use tokio_postgres::types::ToSql;
 
+use crate::addresses::addresses;
 use crate::committer::Committer;
 use crate::connection::PostgresOptions;
 use crate::migrate::migrate;
@@ -129,5 +130,9 @@ impl Store for PostgresStore {
             }
         };
         written.map(drop)
+    }
+
+    async fn addresses(&self, after: Option<&Address>, limit: usize) -> Result<Vec<Address>, SessionError> {
+        again(|| async move { addresses(&client(&self.pool).await?, after, limit).await }).await
     }
 }

@@ -44,9 +44,9 @@ pub use event::{
 pub use key::{InvalidId, MAX_ID, SessionKey};
 pub use memory::MemoryStore;
 pub use record::{Extras, Rare, Spell, Spelling, Stored};
-pub use service::{CreateSession, ListSessions, OnConflict, Page, SessionService, Watch};
+pub use service::{CreateSession, ListSessions, OnConflict, Page, RestoreSession, SessionService, Watch};
 pub use session::{Session, SessionState};
 pub use store::{
-    Appended, Commit, EventWindow, Expect, ListPlace, ListQuery, NewSession, ScopeKey, SessionEvent,
+    Address, Appended, Commit, EventWindow, Expect, ListPlace, ListQuery, NewSession, ScopeKey, SessionEvent,
     StateMap, Store, StoredSession, Version, apply, next_update_time,
 };

@@ -8,8 +8,8 @@ use sessile_state::Delta;
 use crate::error::SessionError;
 use crate::key::SessionKey;
 use crate::store::{
-    Appended, Commit, EventWindow, ListPlace, ListQuery, NewSession, ScopeKey, SessionEvent, StateMap, Store,
-    StoredSession, Version, apply, next_update_time,
+    Address, Appended, Commit, EventWindow, ListPlace, ListQuery, NewSession, ScopeKey, SessionEvent,
+    StateMap, Store, StoredSession, Version, apply, next_update_time,
 };
 
 /// Keeps sessions in memory; they are gone with it. Events are shared with who reads them, not
@@ -169,6 +169,21 @@ impl Store for MemoryStore {
     async fn write_scope(&self, scope: &ScopeKey, delta: Delta, _time: f64) -> Result<(), SessionError> {
         self.tables().write_scope(scope.clone(), &delta);
         Ok(())
+    }
+
+    async fn addresses(&self, after: Option<&Address>, limit: usize) -> Result<Vec<Address>, SessionError> {
+        let tables = self.tables();
+        let scopes = tables.scopes.keys().cloned().map(Address::Scope);
+        let mut passing: Vec<Address> =
+            scopes.filter(|address| after.is_none_or(|after| address > after)).collect();
+        passing.sort();
+        let start = match after {
+            Some(Address::Session(key)) => Excluded(key),
+            _ => Unbounded,
+        };
+        let sessions = tables.sessions.range::<SessionKey, _>((start, Unbounded));
+        let sessions = sessions.map(|(key, _)| Address::Session(key.clone()));
+        Ok(passing.into_iter().chain(sessions).take(limit).collect())
     }
 }
 

@@ -85,6 +85,15 @@ pub trait Store: Send + Sync {
     ///
     /// Those of the store.
     async fn write_scope(&self, scope: &ScopeKey, delta: Delta, time: f64) -> Result<(), SessionError>;
+
+    /// Walks over everything: the addresses of what is stored after a place, at most `limit`. Those of
+    /// applications and users that have state (or had, or may have) come first, then those of sessions; each
+    /// comes once, in an order of the store's own. No state is read, so a row that cannot be understood hides no other.
+    ///
+    /// # Errors
+    ///
+    /// Those of the store.
+    async fn addresses(&self, after: Option<&Address>, limit: usize) -> Result<Vec<Address>, SessionError>;
 }
 
 /// A session to be.
@@ -295,6 +304,25 @@ impl ScopeKey {
     /// The user's state that a session sees.
     pub fn user_of(key: &SessionKey) -> Self {
         Self::User(key.app().to_owned(), key.user().to_owned())
+    }
+}
+
+/// Where something is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Address {
+    /// State that sessions share.
+    Scope(ScopeKey),
+    /// A session.
+    Session(SessionKey),
+}
+
+impl Address {
+    /// The application that it belongs to.
+    pub fn app(&self) -> &str {
+        match self {
+            Self::Scope(ScopeKey::App(app) | ScopeKey::User(app, _)) => app,
+            Self::Session(key) => key.app(),
+        }
     }
 }
 

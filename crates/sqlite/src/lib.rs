@@ -4,6 +4,7 @@
 //! share one file, in turns or at the same time. One thread writes: it commits everything that
 //! waits in one transaction, each with a full sync, while readers read.
 
+mod addresses;
 mod connection;
 mod layout;
 mod migrate;

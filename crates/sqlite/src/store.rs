@@ -3,12 +3,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use rusqlite::Connection;
 use sessile_session::{
-    Appended, Commit, EventWindow, ListQuery, NewSession, ScopeKey, SessionError, SessionKey, StateMap,
-    Store, StoredSession, Version, doing,
+    Address, Appended, Commit, EventWindow, ListQuery, NewSession, ScopeKey, SessionError, SessionKey,
+    StateMap, Store, StoredSession, Version, doing,
 };
 use sessile_state::Delta;
 use tokio::sync::Semaphore;
 
+use crate::addresses::addresses;
 use crate::connection::SqliteOptions;
 use crate::layout::Layout;
 use crate::migrate::migrate;
@@ -147,5 +148,10 @@ impl Store for SqliteStore {
     async fn write_scope(&self, scope: &ScopeKey, delta: Delta, time: f64) -> Result<(), SessionError> {
         let scope = scope.clone();
         self.writer.write(move |batch| batch.write_scope(&scope, &delta, time)).await
+    }
+
+    async fn addresses(&self, after: Option<&Address>, limit: usize) -> Result<Vec<Address>, SessionError> {
+        let after = after.cloned();
+        self.read(move |connection, _| addresses(connection, after.as_ref(), limit)).await
     }
 }

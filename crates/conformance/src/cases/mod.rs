@@ -11,6 +11,7 @@ mod order;
 mod scope;
 mod transact;
 mod values;
+mod walk;
 mod watch;
 
 use serde_json::{Value, json};
@@ -32,6 +33,7 @@ pub(crate) fn all() -> impl Iterator<Item = (String, Case)> {
         ("scope", scope::CASES),
         ("transact", transact::CASES),
         ("values", values::CASES),
+        ("walk", walk::CASES),
         ("watch", watch::CASES),
     ];
     subjects.into_iter().flat_map(|(subject, cases)| {

@@ -5,6 +5,7 @@ mod check;
 mod create;
 mod history;
 mod list;
+mod restore;
 mod transact;
 mod watch;
 
@@ -16,6 +17,7 @@ use sessile_state::{Delta, Scope};
 pub use append::OnConflict;
 pub use create::CreateSession;
 pub use list::{ListSessions, Page};
+pub use restore::RestoreSession;
 pub use watch::Watch;
 
 use crate::clock::{Clock, Ids, RandomIds, SystemClock};

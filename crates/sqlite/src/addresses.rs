@@ -1,0 +1,53 @@
+//! Walking over everything that is stored.
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, params_from_iter};
+use sessile_session::{Address, ScopeKey, SessionError, SessionKey, doing};
+
+const APPS: &str = "
+    SELECT app_name, ?2, ?3 FROM app_states WHERE app_name {after} ?1
+     ORDER BY app_name LIMIT ?4
+";
+const USERS: &str = "
+    SELECT app_name, user_id, ?3 FROM user_states WHERE (app_name, user_id) {after} (?1, ?2)
+     ORDER BY app_name, user_id LIMIT ?4
+";
+const SESSIONS: &str = "
+    SELECT app_name, user_id, id FROM sessions WHERE (app_name, user_id, id) {after} (?1, ?2, ?3)
+     ORDER BY app_name, user_id, id LIMIT ?4
+";
+
+/// The addresses after a place: of applications, then of users, then of sessions.
+pub(crate) fn addresses(
+    connection: &Connection,
+    after: Option<&Address>,
+    limit: usize,
+) -> Result<Vec<Address>, SessionError> {
+    let (reached, place) = match after {
+        None => (0, None),
+        Some(Address::Scope(ScopeKey::App(app))) => (0, Some([app, "", ""])),
+        Some(Address::Scope(ScopeKey::User(app, user))) => (1, Some([app, user, ""])),
+        Some(Address::Session(key)) => (2, Some([key.app(), key.user(), key.id()])),
+    };
+    let mut found = Vec::new();
+    for (kind, query) in [APPS, USERS, SESSIONS].into_iter().enumerate().skip(reached) {
+        let place = place.filter(|_| kind == reached);
+        // Every text is at least the empty one, so without a place everything passes.
+        let query = query.replace("{after}", if place.is_some() { ">" } else { ">=" });
+        let mut values: Vec<Value> = place.unwrap_or_default().map(|id| Value::Text(id.to_owned())).into();
+        values.push(Value::Integer(i64::try_from(limit.saturating_sub(found.len())).unwrap_or(i64::MAX)));
+        let mut statement = connection.prepare_cached(&query).map_err(doing("walk over the tables"))?;
+        let rows = statement
+            .query_map(params_from_iter(values), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            .map_err(doing("walk over the tables"))?;
+        for row in rows {
+            let (app, user, id): (String, String, String) = row.map_err(doing("walk over the tables"))?;
+            found.push(match kind {
+                0 => Address::Scope(ScopeKey::App(app)),
+                1 => Address::Scope(ScopeKey::User(app, user)),
+                _ => Address::Session(SessionKey::from_stored(app, user, id)),
+            });
+        }
+    }
+    Ok(found)
+}
