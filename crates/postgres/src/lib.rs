@@ -13,6 +13,7 @@ mod json;
 mod migrate;
 mod patience;
 mod read;
+mod schema;
 mod store;
 mod tls;
 mod url;
@@ -20,5 +21,6 @@ mod verify;
 mod write;
 
 pub use connection::PostgresOptions;
+pub use schema::PostgresSchema;
 pub use store::PostgresStore;
 pub use tls::{TlsIdentity, TlsMode, TlsOptions, TlsRoots};

@@ -8,7 +8,7 @@ use crate::connection::unusable;
 use crate::patience::client;
 
 /// The last migration that this version knows.
-const LATEST: i32 = 1;
+pub(crate) const LATEST: i32 = 1;
 
 /// Held while migrating, so that many may start at once: any number that others do not use.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7305809920471)";
@@ -50,7 +50,7 @@ pub(crate) async fn migrate(pool: &Pool) -> Result<(), SessionError> {
 }
 
 /// Tells whether the tables are missing; refuses tables that are not google-adk's version 1.
-async fn check_layout(transaction: &Transaction<'_>) -> Result<bool, SessionError> {
+pub(crate) async fn check_layout(transaction: &Transaction<'_>) -> Result<bool, SessionError> {
     let events = columns(transaction, "events").await?;
     let sessions = columns(transaction, "sessions").await?;
     let has = |columns: &[String], name: &str| columns.iter().any(|column| column == name);
@@ -81,7 +81,7 @@ async fn check_layout(transaction: &Transaction<'_>) -> Result<bool, SessionErro
 }
 
 /// The number of the last migration that was made.
-async fn version_of(transaction: &Transaction<'_>) -> Result<i32, SessionError> {
+pub(crate) async fn version_of(transaction: &Transaction<'_>) -> Result<i32, SessionError> {
     if columns(transaction, "sessile_meta").await?.is_empty() {
         return Ok(0);
     }

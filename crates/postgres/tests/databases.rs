@@ -3,7 +3,7 @@
 mod support;
 
 use serde_json::{Value, json};
-use sessile_postgres::{PostgresOptions, PostgresStore};
+use sessile_postgres::{PostgresOptions, PostgresSchema, PostgresStore};
 use sessile_session::{
     CreateSession, Event, EventActions, EventWindow, Session, SessionError, SessionKey, SessionService,
 };
@@ -255,4 +255,17 @@ fn urls_are_those_of_google_adk() {
         let error = PostgresOptions::from_url(url).unwrap_err().to_string();
         assert!(!error.contains("s3cret"), "{error}");
     }
+}
+
+#[tokio::test]
+async fn looking_at_a_database_changes_nothing() {
+    let url = new_schema().await;
+    let options = PostgresOptions::from_url(&url).expect("the URL is understood");
+    for _ in 0..2 {
+        let schema = PostgresSchema::of(&options).await.expect("the server is reached");
+        assert_eq!((schema.layout, schema.migration), (None, 0));
+    }
+    drop(connect(&url).await);
+    let ours = PostgresSchema::of(&options).await.expect("the server is reached");
+    assert_eq!((ours.layout.is_some(), ours.migration), (true, ours.latest));
 }

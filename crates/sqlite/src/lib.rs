@@ -10,9 +10,11 @@ mod layout;
 mod migrate;
 mod read;
 mod rows;
+mod schema;
 mod store;
 mod write;
 mod writer;
 
 pub use connection::SqliteOptions;
+pub use schema::SqliteSchema;
 pub use store::SqliteStore;

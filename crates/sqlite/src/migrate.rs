@@ -7,7 +7,7 @@ use crate::connection::unusable;
 use crate::layout::Layout;
 
 /// The last migration that this version knows.
-const LATEST: i64 = 1;
+pub(crate) const LATEST: i64 = 1;
 
 const META: &str = "
     CREATE TABLE IF NOT EXISTS sessile_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)
@@ -44,7 +44,7 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<Layout, SessionErro
 }
 
 /// The layout of a file that has google-adk's tables; `None` for a new file.
-fn layout_of(connection: &Connection) -> Result<Option<Layout>, SessionError> {
+pub(crate) fn layout_of(connection: &Connection) -> Result<Option<Layout>, SessionError> {
     let sessions = columns(connection, "sessions")?;
     let events = columns(connection, "events")?;
     let has = |columns: &[(String, String)], name: &str| columns.iter().any(|(column, _)| column == name);
@@ -78,7 +78,7 @@ fn schema_version(connection: &Connection) -> Result<Option<String>, SessionErro
 }
 
 /// The number of the last migration that was made.
-fn version_of(connection: &Connection) -> Result<i64, SessionError> {
+pub(crate) fn version_of(connection: &Connection) -> Result<i64, SessionError> {
     if columns(connection, "sessile_meta")?.is_empty() {
         return Ok(0);
     }

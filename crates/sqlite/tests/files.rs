@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use sessile_session::{
     CreateSession, Event, EventActions, EventWindow, Session, SessionError, SessionKey, SessionService,
 };
-use sessile_sqlite::{SqliteOptions, SqliteStore};
+use sessile_sqlite::{SqliteOptions, SqliteSchema, SqliteStore};
 use support::{new_file, new_v1_file, open, sql};
 
 async fn service(path: &Path) -> SessionService {
@@ -324,4 +324,21 @@ fn urls_are_those_of_google_adk() {
     ] {
         assert!(SqliteOptions::from_url(url).is_err(), "{url}");
     }
+}
+
+#[tokio::test]
+async fn looking_at_a_file_changes_nothing() {
+    let missing = new_file();
+    assert!(SqliteSchema::of(SqliteOptions::new(&missing)).await.is_err());
+    assert!(!missing.exists());
+
+    let foreign = new_v1_file();
+    let schema = SqliteSchema::of(SqliteOptions::new(&foreign)).await.expect("the file is google-adk's");
+    assert_eq!((schema.layout, schema.migration), (Some("DatabaseSessionService, version 1"), 0));
+    let again = SqliteSchema::of(SqliteOptions::new(&foreign)).await.expect("the file is as before");
+    assert_eq!(again, schema);
+
+    drop(open(&foreign).await);
+    let ours = SqliteSchema::of(SqliteOptions::new(&foreign)).await.expect("the file is migrated");
+    assert_eq!(ours.migration, ours.latest);
 }

@@ -1,0 +1,32 @@
+use sessile_session::{SessionError, doing};
+
+use crate::connection::PostgresOptions;
+use crate::migrate::{LATEST, check_layout, version_of};
+
+/// How a database is laid out, read without changing it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PostgresSchema {
+    /// The service of google-adk that has this layout; `None` if the tables are missing.
+    pub layout: Option<&'static str>,
+    /// The number of the last migration that was made.
+    pub migration: i64,
+    /// The last migration that this version knows.
+    pub latest: i64,
+}
+
+impl PostgresSchema {
+    /// Looks at a database.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Unusable`] if it cannot be used as it is; [`SessionError::Backend`] if the server
+    /// cannot be reached.
+    pub async fn of(options: &PostgresOptions) -> Result<Self, SessionError> {
+        let mut client = options.pool()?.get().await.map_err(doing("connect to PostgreSQL"))?;
+        let transaction = client.transaction().await.map_err(doing("look at the tables"))?;
+        let is_new = check_layout(&transaction).await?;
+        let migration = version_of(&transaction).await?.into();
+        let layout = (!is_new).then_some("DatabaseSessionService, version 1");
+        Ok(Self { layout, migration, latest: LATEST.into() })
+    }
+}
