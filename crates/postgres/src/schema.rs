@@ -2,6 +2,7 @@ use sessile_session::{SessionError, doing};
 
 use crate::connection::PostgresOptions;
 use crate::migrate::{LATEST, check_layout, version_of};
+use crate::patience::client;
 
 /// How a database is laid out, read without changing it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +23,7 @@ impl PostgresSchema {
     /// [`SessionError::Unusable`] if it cannot be used as it is; [`SessionError::Backend`] if the server
     /// cannot be reached.
     pub async fn of(options: &PostgresOptions) -> Result<Self, SessionError> {
-        let mut client = options.pool()?.get().await.map_err(doing("connect to PostgreSQL"))?;
+        let mut client = client(&options.pool()?).await?;
         let transaction = client.transaction().await.map_err(doing("look at the tables"))?;
         let is_new = check_layout(&transaction).await?;
         let migration = version_of(&transaction).await?.into();
