@@ -4,9 +4,13 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{ArtifactError, doing};
 use crate::place::{Owner, Place, VERSIONS};
+
+/// The number of the next hidden folder of this process.
+static HIDDEN: AtomicU64 = AtomicU64::new(0);
 
 /// The folder of all artifacts.
 #[derive(Debug, Clone)]
@@ -72,14 +76,15 @@ impl Root {
     pub(super) fn new_hidden(&self) -> io::Result<PathBuf> {
         let hidden = self.0.join(".sessile");
         fs::create_dir_all(&hidden)?;
-        for number in 0_u64.. {
-            let hidden = hidden.join(number.to_string());
+        loop {
+            // Unique among all that are running; what a crash left behind keeps its name.
+            let number = HIDDEN.fetch_add(1, Ordering::Relaxed);
+            let hidden = hidden.join(format!("{}-{number}", std::process::id()));
             match fs::create_dir(&hidden) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 made => return made.map(|()| hidden),
             }
         }
-        Err(io::Error::other("no number is left for a hidden folder"))
     }
 
     /// Puts the names of all folders on the way to this one on the disk.

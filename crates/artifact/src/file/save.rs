@@ -113,7 +113,8 @@ fn try_save(root: &Root, place: &Place, payload: &[u8], metadata: &mut Metadata)
         // What is left there is never read; the first error is the one to tell.
         drop(fs::remove_dir_all(&hidden));
     }
-    Ok(published?)
+    published?;
+    Ok(folder::sync(&versions).map_err(doing("put a version on the disk"))?)
 }
 
 /// Gives the version that is written in `hidden` the next free number and makes it visible.
@@ -143,10 +144,7 @@ fn publish(
             // It was taken since we looked; file systems have two ways to say so.
             Err(error) if matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists) => {
             }
-            moved => {
-                let synced = moved.and_then(|()| folder::sync(versions));
-                return synced.map_err(doing("write an artifact"));
-            }
+            moved => return moved.map_err(doing("write an artifact")),
         }
     }
     Err(doing("reserve a version's number")("there is no higher number; delete the artifact"))
