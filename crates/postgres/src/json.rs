@@ -1,10 +1,11 @@
 //! What travels to the server: one JSON text for each write.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::value::{RawValue, to_raw_value};
 use sessile_session::{Event, SessionError};
-use sessile_state::{Delta, SharedValue};
+use sessile_state::{Delta, Scope, SharedValue};
 
 /// A JSON object whose fields are ready texts.
 pub(crate) type Fields = BTreeMap<&'static str, Box<RawValue>>;
@@ -16,15 +17,24 @@ pub(crate) fn raw<T: serde::Serialize + ?Sized>(value: &T) -> Result<Box<RawValu
 
 /// A delta as the functions of the database take it.
 ///
+/// A row written by hand may name a key of shared state with its prefix, which is read as the same key: that one is
+/// removed, so that it neither shadows what is set nor survives its removal.
+///
 /// # Errors
 ///
 /// [`SessionError::InvalidState`] names a key that PostgreSQL cannot hold.
-pub(crate) fn delta(delta: &Delta, prefix: &str) -> Result<Box<RawValue>, SessionError> {
+pub(crate) fn delta(delta: &Delta, scope: Scope) -> Result<Box<RawValue>, SessionError> {
     let mut set = BTreeMap::new();
     for (key, value) in delta.values() {
-        set.insert(key, state_value(key, value, prefix)?);
+        set.insert(key, state_value(key, value, scope.prefix())?);
     }
-    let removed: Vec<&str> = delta.removed().collect();
+    let mut removed: Vec<Cow<'_, str>> = delta.removed().map(Cow::Borrowed).collect();
+    if let Some(key) = removed.iter().find(|key| key.contains('\0')) {
+        return Err(unfit(key, scope.prefix()));
+    }
+    if scope != Scope::Session {
+        removed.extend(delta.iter().map(|(key, _)| Cow::Owned(scope.key(key))));
+    }
     let mut fields = Fields::new();
     fields.insert("set", raw(&set)?);
     fields.insert("remove", raw(&removed)?);
@@ -39,12 +49,16 @@ pub(crate) fn state_value(
 ) -> Result<Box<RawValue>, SessionError> {
     let text = raw(value)?;
     if key.contains('\0') || has_nul(text.get()) {
-        return Err(SessionError::InvalidState {
-            key: format!("{prefix}{key}"),
-            reason: "it contains U+0000, which PostgreSQL cannot hold; take it out or encode it".to_owned(),
-        });
+        return Err(unfit(key, prefix));
     }
     Ok(text)
+}
+
+fn unfit(key: &str, prefix: &str) -> SessionError {
+    SessionError::InvalidState {
+        key: format!("{prefix}{key}"),
+        reason: "it contains U+0000, which PostgreSQL cannot hold; take it out or encode it".to_owned(),
+    }
 }
 
 /// An event as JSON, if PostgreSQL can hold it.

@@ -15,9 +15,9 @@ pub(crate) fn commit(commit: &Commit) -> Result<Box<RawValue>, SessionError> {
     fields.insert("event_id", raw(&commit.event.id)?);
     fields.insert("invocation", raw(&commit.event.invocation_id)?);
     fields.insert("time", raw(&commit.event.timestamp)?);
-    fields.insert("app_delta", delta(&commit.delta.app, Scope::App.prefix())?);
-    fields.insert("user_delta", delta(&commit.delta.user, Scope::User.prefix())?);
-    fields.insert("session_delta", delta(&commit.delta.session, "")?);
+    fields.insert("app_delta", delta(&commit.delta.app, Scope::App)?);
+    fields.insert("user_delta", delta(&commit.delta.user, Scope::User)?);
+    fields.insert("session_delta", delta(&commit.delta.session, Scope::Session)?);
     fields.insert("event", event(&commit.event)?);
     fields.insert("expect_session", raw(&commit.expect.session)?);
     fields.insert("expect_user", raw(&commit.expect.user)?);
@@ -74,15 +74,15 @@ pub(crate) fn new_session(new: &NewSession) -> Result<Box<RawValue>, SessionErro
     fields.insert("update_time", raw(&update_time)?);
     fields.insert("initial", state_map(&new.session)?);
     fields.insert("state", state_map(&state)?);
-    fields.insert("app_delta", delta(&new.app, Scope::App.prefix())?);
-    fields.insert("user_delta", delta(&new.user, Scope::User.prefix())?);
+    fields.insert("app_delta", delta(&new.app, Scope::App)?);
+    fields.insert("user_delta", delta(&new.user, Scope::User)?);
     fields.insert("events", raw(&events)?);
     raw(&fields)
 }
 
 /// A delta for `sessile_write_app` or `sessile_write_user`.
 pub(crate) fn scope_delta(changes: &Delta, scope: Scope) -> Result<Box<RawValue>, SessionError> {
-    delta(changes, scope.prefix())
+    delta(changes, scope)
 }
 
 fn state_map(state: &StateMap) -> Result<Box<RawValue>, SessionError> {

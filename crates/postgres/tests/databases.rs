@@ -126,6 +126,45 @@ async fn what_others_write_gets_its_place() {
 }
 
 #[tokio::test]
+async fn a_key_stored_with_its_prefix_is_the_same_key_when_it_is_read_set_or_removed() {
+    let url = new_schema().await;
+    let service = service(&url).await;
+    service.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
+    sql(
+        &url,
+        r#"UPDATE app_states SET state = '{"app:y": 2, "app:z": 1, "z": 3, "keep": 1.0, "user:k": 9}';
+           UPDATE user_states SET state = '{"user:u": 1, "user:v": 2}';"#,
+    )
+    .await;
+    let read = stored(&service, "s").await;
+    assert_eq!(
+        Value::from(read.state().to_map()),
+        json!({"app:y": 2, "app:z": 3, "app:keep": 1.0, "app:user:k": 9, "user:u": 1, "user:v": 2}),
+        "the name without prefix wins"
+    );
+    assert_eq!(
+        json!(service.app_state("shop").await.unwrap()),
+        json!({"y": 2, "z": 3, "keep": 1.0, "user:k": 9})
+    );
+    assert_eq!(json!(service.user_state("shop", "ada").await.unwrap()), json!({"u": 1, "v": 2}));
+
+    let session = key("s");
+    let changed = service.transact(&session, |state| {
+        state.set("app:y", 5);
+        state.remove("app:z");
+        state.remove("user:u");
+        Ok(())
+    });
+    changed.await.unwrap();
+    let expected = json!({"app:y": 5, "app:keep": 1.0, "app:user:k": 9, "user:v": 2});
+    assert_eq!(Value::from(stored(&service, "s").await.state().to_map()), expected);
+    let mut delta = sessile_state::Delta::new();
+    delta.remove("v");
+    service.write_user_state("shop", "ada", &delta).await.unwrap();
+    assert_eq!(json!(service.user_state("shop", "ada").await.unwrap()), json!({}));
+}
+
+#[tokio::test]
 async fn a_lost_connection_loses_no_append() {
     let url = new_schema().await;
     let service = service(&format!("{url}&application_name=sessile_cut&pool_size=3")).await;
@@ -184,7 +223,10 @@ async fn a_nul_is_refused_wherever_it_is() {
     let said = Event::new("agent").with_content(sessile_session::Content::text("model", "a\u{0}b"));
     let refused = service.append_to(&key("s"), said).await.unwrap_err().to_string();
     assert!(refused.contains("U+0000"), "{refused}");
-    let delta = sessile_state::Delta::from_iter([("x", json!("\u{0}"))]);
+    let mut delta = sessile_state::Delta::from_iter([("x", json!("\u{0}"))]);
+    assert!(matches!(service.write_app_state("shop", &delta).await, Err(SessionError::InvalidState { .. })));
+    delta.remove("x");
+    delta.remove("y\u{0}");
     assert!(matches!(service.write_app_state("shop", &delta).await, Err(SessionError::InvalidState { .. })));
     assert_eq!(stored(&service, "s").await.version(), 0);
 }

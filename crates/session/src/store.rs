@@ -305,6 +305,14 @@ impl ScopeKey {
     pub fn user_of(key: &SessionKey) -> Self {
         Self::User(key.app().to_owned(), key.user().to_owned())
     }
+
+    /// The scope of its keys.
+    pub fn scope(&self) -> Scope {
+        match self {
+            Self::App(_) => Scope::App,
+            Self::User(..) => Scope::User,
+        }
+    }
 }
 
 /// Where something is stored.

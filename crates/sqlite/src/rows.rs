@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rusqlite::Row;
 use serde_json::value::RawValue;
 use sessile_session::{BoxError, Event, SessionError, SessionEvent, SessionKey, StateMap};
-use sessile_state::{Change, Delta, SharedValue};
+use sessile_state::{Change, Delta, Scope, SharedValue};
 
 use crate::layout::Layout;
 
@@ -28,6 +28,15 @@ impl StateText {
             };
         }
         Ok(())
+    }
+
+    /// Applies a delta to state that sessions share. A row written by hand may name a key with its prefix, which is
+    /// read as the same key: that one goes, so that it neither shadows what is set nor survives its removal.
+    pub(crate) fn apply_shared(&mut self, delta: &Delta, scope: Scope) -> Result<(), serde_json::Error> {
+        for (key, _) in delta.iter() {
+            self.0.remove(&scope.key(key));
+        }
+        self.apply(delta)
     }
 
     pub(crate) fn to_text(&self) -> Result<String, serde_json::Error> {

@@ -159,7 +159,7 @@ impl<'a> Batch<'a> {
             return Ok(());
         }
         let shared = self.scope(scope)?;
-        shared.state.apply(delta).map_err(doing("write shared state"))?;
+        shared.state.apply_shared(delta, scope.scope()).map_err(doing("write shared state"))?;
         shared.version += 1;
         shared.time = time;
         shared.changed = true;

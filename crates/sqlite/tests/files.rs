@@ -171,6 +171,57 @@ async fn what_others_write_gets_its_place() {
 }
 
 #[tokio::test]
+async fn a_key_stored_with_its_prefix_is_the_same_key_when_it_is_read_set_or_removed() {
+    for path in [new_file(), new_v1_file()] {
+        let service = service(&path).await;
+        service.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
+        service
+            .create(
+                CreateSession::new("shop", "ada")
+                    .with_id("other")
+                    .with_state([("app:n", json!(1)), ("user:n", json!(1))]),
+            )
+            .await
+            .unwrap();
+        sql(
+            &path,
+            r#"UPDATE app_states SET state = '{"app:y": 2, "app:z": 1, "z": 3, "keep": 1.0, "user:k": 9}';
+               UPDATE user_states SET state = '{"user:u": 1, "user:v": 2}';"#,
+        );
+        let read = stored(&service, "s").await;
+        assert_eq!(
+            Value::from(read.state().to_map()),
+            json!({"app:y": 2, "app:z": 3, "app:keep": 1.0, "app:user:k": 9, "user:u": 1, "user:v": 2}),
+            "the name without prefix wins"
+        );
+        assert_eq!(
+            json!(service.app_state("shop").await.unwrap()),
+            json!({"y": 2, "z": 3, "keep": 1.0, "user:k": 9})
+        );
+        assert_eq!(json!(service.user_state("shop", "ada").await.unwrap()), json!({"u": 1, "v": 2}));
+
+        let session = key("s");
+        let changed = service.transact(&session, |state| {
+            state.set("app:y", 5);
+            state.remove("app:z");
+            state.remove("user:u");
+            Ok(())
+        });
+        changed.await.unwrap();
+        let expected = json!({"app:y": 5, "app:keep": 1.0, "app:user:k": 9, "user:v": 2});
+        assert_eq!(Value::from(stored(&service, "s").await.state().to_map()), expected);
+        let mut delta = sessile_state::Delta::new();
+        delta.remove("v");
+        service.write_user_state("shop", "ada", &delta).await.unwrap();
+        assert_eq!(json!(service.user_state("shop", "ada").await.unwrap()), json!({}));
+        let connection = rusqlite::Connection::open(&path).unwrap();
+        let state: String =
+            connection.query_row("SELECT state FROM app_states", [], |row| row.get(0)).unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&state).unwrap(), json!({"y": 5, "keep": 1.0, "user:k": 9}));
+    }
+}
+
+#[tokio::test]
 async fn events_from_before_keep_the_order_of_google_adk() {
     let path = new_v1_file();
     sql(

@@ -27,7 +27,10 @@ impl Cluster {
             .expect("a port is free")
             .port();
         let cluster = Self { folder: PathBuf::from(folder.trim()), port };
-        as_database_user(&tool("initdb"), &["-D", &cluster.data(), "-A", "trust", "-U", "postgres"]);
+        as_database_user(
+            &tool("initdb"),
+            &["-D", &cluster.data(), "-A", "trust", "-U", "postgres", "--no-sync"],
+        );
         cluster
     }
 

@@ -110,7 +110,7 @@ impl SessionService {
     /// [`SessionError::InvalidId`] if it cannot be an application; the store's own errors.
     pub async fn app_state(&self, app: &str) -> Result<StateMap, SessionError> {
         check_app(app)?;
-        self.store.scope_state(&ScopeKey::App(app.to_owned())).await
+        self.scope_state(ScopeKey::App(app.to_owned())).await
     }
 
     /// The state that all sessions of a user share, without its prefix.
@@ -121,7 +121,7 @@ impl SessionService {
     pub async fn user_state(&self, app: &str, user: &str) -> Result<StateMap, SessionError> {
         check_app(app)?;
         check_user(user)?;
-        self.store.scope_state(&ScopeKey::User(app.to_owned(), user.to_owned())).await
+        self.scope_state(ScopeKey::User(app.to_owned(), user.to_owned())).await
     }
 
     /// Changes the state of an application; keys are without their prefix.
@@ -143,6 +143,18 @@ impl SessionService {
         check_app(app)?;
         check_user(user)?;
         self.write_scope(ScopeKey::User(app.to_owned(), user.to_owned()), Scope::User, delta).await
+    }
+
+    /// Reads shared state. A row written by hand may name a key with its prefix, which is the same key; the one
+    /// without it wins when both are there, as in a session.
+    async fn scope_state(&self, key: ScopeKey) -> Result<StateMap, SessionError> {
+        let state = self.store.scope_state(&key).await?;
+        let (prefixed, mut plain): (StateMap, StateMap) =
+            state.into_iter().partition(|(name, _)| Scope::of(name).0 == key.scope());
+        for (name, value) in prefixed {
+            plain.entry(Scope::of(&name).1.to_owned()).or_insert(value);
+        }
+        Ok(plain)
     }
 
     async fn write_scope(&self, key: ScopeKey, scope: Scope, delta: &Delta) -> Result<(), SessionError> {
