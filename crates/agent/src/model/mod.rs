@@ -4,6 +4,8 @@ mod error;
 mod request;
 mod response;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 
@@ -29,6 +31,18 @@ pub trait Model: Send + Sync {
     ///
     /// [`ModelError`] says what the caller can do.
     async fn generate(&self, request: ModelRequest, streaming: Streaming) -> Result<ModelStream, ModelError>;
+}
+
+/// A shared model is a model.
+#[async_trait]
+impl<M: Model + ?Sized> Model for Arc<M> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    async fn generate(&self, request: ModelRequest, streaming: Streaming) -> Result<ModelStream, ModelError> {
+        (**self).generate(request, streaming).await
+    }
 }
 
 /// The answers of a model.

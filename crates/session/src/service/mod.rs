@@ -82,6 +82,16 @@ impl SessionService {
         self.store.clone()
     }
 
+    /// A new id, from the source of the service.
+    pub fn new_id(&self) -> String {
+        self.ids.new_id()
+    }
+
+    /// What time it is by the clock of the service, in Unix seconds.
+    pub fn now(&self) -> f64 {
+        self.clock.now()
+    }
+
     /// Reads a session with a window of its events, or `None` if there is none.
     ///
     /// # Errors

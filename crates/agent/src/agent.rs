@@ -1,0 +1,106 @@
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::callback::AgentCallbacks;
+use crate::context::InvocationContext;
+use crate::error::AgentError;
+use crate::llm::LlmAgent;
+
+/// Something that answers.
+///
+/// Events leave through the context: [`InvocationContext::emit`] commits an event and hands it to
+/// whoever reads the run's stream. It returns after the commit, so what follows sees the state that
+/// the event left. Other agents run with [`InvocationContext::run`].
+///
+/// ```
+/// use sessile_agent::{Agent, AgentError, InvocationContext};
+/// use sessile_session::{Content, Event};
+///
+/// /// Counts how often it was asked.
+/// struct Counter;
+///
+/// #[async_trait::async_trait]
+/// impl Agent for Counter {
+///     fn name(&self) -> &str {
+///         "counter"
+///     }
+///
+///     async fn run(&self, ctx: &InvocationContext) -> Result<(), AgentError> {
+///         let changes = ctx.changes();
+///         let count = changes.state().modify("count", 0_u32, |n| n + 1);
+///         let event = Event::new(self.name()).with_content(Content::text("model", format!("{count} times")));
+///         ctx.emit_with(event, changes).await?;
+///         Ok(())
+///     }
+/// }
+/// ```
+#[async_trait]
+pub trait Agent: Send + Sync {
+    /// Its name: the author of its events, unique among the agents of a runner.
+    fn name(&self) -> &str;
+
+    /// What it is for; other agents decide by it when to hand over.
+    fn description(&self) -> &str {
+        ""
+    }
+
+    /// The agents below it.
+    fn sub_agents(&self) -> &[Arc<dyn Agent>] {
+        &[]
+    }
+
+    /// What runs before and after it.
+    fn callbacks(&self) -> Option<&AgentCallbacks> {
+        None
+    }
+
+    /// Whether it or an agent below looks at events of earlier turns. If none does, they are not read.
+    fn reads_history(&self) -> bool {
+        true
+    }
+
+    /// This agent, if it is one that asks a model.
+    fn as_llm(&self) -> Option<&LlmAgent> {
+        None
+    }
+
+    /// Answers.
+    ///
+    /// # Errors
+    ///
+    /// What ends the run. It is stored as an event, and returned to whoever runs the agent.
+    async fn run(&self, ctx: &InvocationContext) -> Result<(), AgentError>;
+}
+
+/// A shared agent is an agent.
+#[async_trait]
+impl<A: Agent + ?Sized> Agent for Arc<A> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn description(&self) -> &str {
+        (**self).description()
+    }
+
+    fn sub_agents(&self) -> &[Arc<dyn Agent>] {
+        (**self).sub_agents()
+    }
+
+    fn callbacks(&self) -> Option<&AgentCallbacks> {
+        (**self).callbacks()
+    }
+
+    fn reads_history(&self) -> bool {
+        (**self).reads_history()
+    }
+
+    fn as_llm(&self) -> Option<&LlmAgent> {
+        (**self).as_llm()
+    }
+
+    async fn run(&self, ctx: &InvocationContext) -> Result<(), AgentError> {
+        (**self).run(ctx).await
+    }
+}

@@ -1,0 +1,82 @@
+//! Agents that run other agents.
+
+mod parallel;
+mod repeat;
+mod sequential;
+
+pub use parallel::ParallelAgent;
+pub use repeat::LoopAgent;
+pub use sequential::SequentialAgent;
+
+use std::sync::Arc;
+
+use crate::agent::Agent;
+use crate::callback::AgentCallbacks;
+use crate::error::BuildError;
+use crate::tree;
+
+/// What all of them have.
+struct Composite {
+    name: String,
+    description: String,
+    sub_agents: Vec<Arc<dyn Agent>>,
+    callbacks: AgentCallbacks,
+}
+
+impl Composite {
+    fn new<A: Agent + 'static>(
+        name: String,
+        agents: impl IntoIterator<Item = A>,
+    ) -> Result<Self, BuildError> {
+        let sub_agents: Vec<Arc<dyn Agent>> = agents.into_iter().map(|agent| Arc::new(agent) as _).collect();
+        tree::check(&name, &sub_agents, Vec::new())?;
+        Ok(Self { name, description: String::new(), sub_agents, callbacks: AgentCallbacks::new() })
+    }
+
+    fn reads_history(&self) -> bool {
+        self.sub_agents.iter().any(|agent| agent.reads_history())
+    }
+}
+
+/// What every composite agent passes on.
+macro_rules! composite {
+    (methods) => {
+        fn name(&self) -> &str {
+            &self.composite.name
+        }
+
+        fn description(&self) -> &str {
+            &self.composite.description
+        }
+
+        fn sub_agents(&self) -> &[std::sync::Arc<dyn Agent>] {
+            &self.composite.sub_agents
+        }
+
+        fn callbacks(&self) -> Option<&crate::callback::AgentCallbacks> {
+            Some(&self.composite.callbacks)
+        }
+
+        fn reads_history(&self) -> bool {
+            self.composite.reads_history()
+        }
+    };
+    ($agent:ty) => {
+        impl $agent {
+            /// With a description, by which other agents decide when to hand over.
+            #[must_use]
+            pub fn with_description(mut self, description: impl Into<String>) -> Self {
+                self.composite.description = description.into();
+                self
+            }
+
+            /// With code that runs before and after it.
+            #[must_use]
+            pub fn with_callbacks(mut self, callbacks: crate::callback::AgentCallbacks) -> Self {
+                self.composite.callbacks = callbacks;
+                self
+            }
+        }
+    };
+}
+use composite;

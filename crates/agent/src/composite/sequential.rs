@@ -1,0 +1,42 @@
+use async_trait::async_trait;
+
+use super::{Composite, composite};
+use crate::agent::Agent;
+use crate::context::InvocationContext;
+use crate::error::{AgentError, BuildError};
+
+/// Runs agents one after the other; each sees what those before it said and changed.
+pub struct SequentialAgent {
+    composite: Composite,
+}
+
+impl SequentialAgent {
+    /// Runs these agents in order.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] names all names that cannot be or are used twice.
+    pub fn new<A: Agent + 'static>(
+        name: impl Into<String>,
+        agents: impl IntoIterator<Item = A>,
+    ) -> Result<Self, BuildError> {
+        Ok(Self { composite: Composite::new(name.into(), agents)? })
+    }
+}
+
+composite!(SequentialAgent);
+
+#[async_trait]
+impl Agent for SequentialAgent {
+    composite!(methods);
+
+    async fn run(&self, ctx: &InvocationContext) -> Result<(), AgentError> {
+        for agent in &self.composite.sub_agents {
+            ctx.run(agent).await?;
+            if ctx.is_stopped() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

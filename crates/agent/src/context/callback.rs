@@ -1,0 +1,63 @@
+use std::ops::Deref;
+use std::sync::Arc;
+
+use sessile_session::EventActions;
+use sessile_state::State;
+
+use super::pending::Changes;
+use super::readonly::ReadonlyContext;
+
+/// What a callback sees and may change. Its changes are committed with the event that the callback
+/// is part of, all of them or none.
+///
+/// ```
+/// use sessile_agent::{CallbackContext, AgentCallbacks};
+///
+/// let callbacks = AgentCallbacks::new().before(async |ctx: CallbackContext| {
+///     ctx.state().modify("user:visits", 0_u32, |n| n + 1);
+///     Ok(None)
+/// });
+/// ```
+#[derive(Clone)]
+pub struct CallbackContext {
+    pub(crate) changes: Arc<Changes>,
+}
+
+impl CallbackContext {
+    pub(crate) fn new(context: &ReadonlyContext) -> Self {
+        Self { changes: Changes::new(context) }
+    }
+
+    /// What is known, and a place for changes.
+    pub fn state(&self) -> &State {
+        &self.changes.state
+    }
+
+    /// Asks the agents above (a loop, most often) to stop after this.
+    pub fn escalate(&self) {
+        self.changes.actions().escalate = Some(true);
+    }
+
+    /// Hands over to another agent after this.
+    pub fn transfer_to(&self, agent: impl Into<String>) {
+        self.changes.actions().transfer_to_agent = Some(agent.into());
+    }
+
+    /// Makes a tool's answer the final one: the model is not asked about it.
+    pub fn skip_summarization(&self) {
+        self.changes.actions().skip_summarization = Some(true);
+    }
+
+    /// Changes what the event does beside carrying state.
+    pub fn with_actions<T>(&self, change: impl FnOnce(&mut EventActions) -> T) -> T {
+        change(&mut self.changes.actions())
+    }
+}
+
+impl Deref for CallbackContext {
+    type Target = ReadonlyContext;
+
+    fn deref(&self) -> &ReadonlyContext {
+        &self.changes.context
+    }
+}

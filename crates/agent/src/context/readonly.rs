@@ -1,0 +1,150 @@
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sessile_session::{Content, Session, SessionKey};
+use sessile_state::{Snapshot, State};
+
+use crate::runner::{Invocation, RunConfig};
+
+/// What a run is about, to read.
+#[derive(Clone)]
+pub struct ReadonlyContext {
+    pub(crate) invocation: Arc<Invocation>,
+    pub(crate) frame: Arc<Frame>,
+}
+
+/// Where in the tree of agents something runs.
+pub(crate) struct Frame {
+    pub(crate) parent: Option<Arc<Frame>>,
+    /// The agent's name.
+    pub(crate) agent: String,
+    /// The branch that its events are on; none outside of parallel agents.
+    pub(crate) branch: Option<String>,
+    /// What it sees: the invocation's state, or a parallel branch's view of it.
+    pub(crate) state: State,
+    /// Whether an event of this agent or one below asked the agents above to stop.
+    pub(crate) escalated: AtomicBool,
+    /// Whether it stops when that happens.
+    stops: AtomicBool,
+    /// The agent that goes on after this one.
+    pub(crate) transfer: Mutex<Option<String>>,
+}
+
+impl Frame {
+    pub(crate) fn root(state: State) -> Arc<Self> {
+        Self::new(None, String::new(), None, state)
+    }
+
+    /// The place of an agent below, on the same branch and state.
+    pub(crate) fn below(self: &Arc<Self>, agent: &str) -> Arc<Self> {
+        Self::new(Some(self.clone()), agent.to_owned(), self.branch.clone(), self.state.clone())
+    }
+
+    /// The place of a parallel branch, with a view of the state of its own.
+    pub(crate) fn branch(self: &Arc<Self>, name: &str) -> Arc<Self> {
+        let branch = match &self.branch {
+            Some(branch) => format!("{branch}.{name}"),
+            None => name.to_owned(),
+        };
+        let state = self.state.with_delta_tracking();
+        Self::new(Some(self.clone()), self.agent.clone(), Some(branch), state)
+    }
+
+    fn new(parent: Option<Arc<Self>>, agent: String, branch: Option<String>, state: State) -> Arc<Self> {
+        let (escalated, stops, transfer) = (AtomicBool::new(false), AtomicBool::new(false), Mutex::new(None));
+        Arc::new(Self { parent, agent, branch, state, escalated, stops, transfer })
+    }
+
+    /// Notes that this agent and all above were asked to stop.
+    pub(crate) fn escalate(&self) {
+        let mut frame = Some(self);
+        while let Some(here) = frame {
+            here.escalated.store(true, Ordering::Relaxed);
+            frame = here.parent.as_deref();
+        }
+    }
+
+    /// From here on, this agent stops when one below escalates.
+    pub(crate) fn stop_on_escalation(&self) {
+        self.stops.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether this agent or one above it was asked to stop, and does.
+    pub(crate) fn is_stopped(&self) -> bool {
+        let mut frame = Some(self);
+        while let Some(here) = frame {
+            if here.stops.load(Ordering::Relaxed) && here.escalated.load(Ordering::Relaxed) {
+                return true;
+            }
+            frame = here.parent.as_deref();
+        }
+        false
+    }
+
+    pub(crate) fn transfer(&self) -> MutexGuard<'_, Option<String>> {
+        self.transfer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ReadonlyContext {
+    /// The agent that runs.
+    pub fn agent_name(&self) -> &str {
+        &self.frame.agent
+    }
+
+    /// The run's id; all its events carry it.
+    pub fn invocation_id(&self) -> &str {
+        &self.invocation.id
+    }
+
+    /// The session.
+    pub fn session_key(&self) -> &SessionKey {
+        &self.invocation.key
+    }
+
+    /// The user.
+    pub fn user(&self) -> &str {
+        self.invocation.key.user()
+    }
+
+    /// The application.
+    pub fn app(&self) -> &str {
+        self.invocation.key.app()
+    }
+
+    /// What the user said to begin the run.
+    pub fn user_content(&self) -> Option<&Content> {
+        self.invocation.user_content.as_ref()
+    }
+
+    /// The branch of parallel agents that this is on.
+    pub fn branch(&self) -> Option<&str> {
+        self.frame.branch.as_deref()
+    }
+
+    /// How the run was asked for.
+    pub fn config(&self) -> &RunConfig {
+        &self.invocation.config
+    }
+
+    /// What is known at this moment, to read.
+    pub fn state(&self) -> Snapshot {
+        self.frame.state.snapshot()
+    }
+
+    /// The session with the events that the run has read and made. Copies the list of events, not
+    /// the events.
+    pub async fn session(&self) -> Session {
+        self.with_session(Session::clone).await
+    }
+
+    /// Looks at the session without copying its list of events.
+    pub async fn with_session<T>(&self, look: impl FnOnce(&Session) -> T) -> T {
+        look(&*self.invocation.session.read().await)
+    }
+
+    /// Whether the run was cancelled; what is done from here on is not stored.
+    pub fn is_cancelled(&self) -> bool {
+        self.invocation.turn.is_over()
+    }
+}

@@ -1,0 +1,64 @@
+use std::ops::Deref;
+use std::sync::Arc;
+
+use sessile_session::ToolConfirmation;
+use sessile_state::SharedValue;
+
+use super::callback::CallbackContext;
+use super::readonly::ReadonlyContext;
+
+/// What a tool sees and may change. Its changes are committed with the event of its response, all of
+/// them or, if the tool fails, none.
+#[derive(Clone)]
+pub struct ToolContext {
+    callback: CallbackContext,
+    call_id: Arc<str>,
+    confirmation: Option<Arc<ToolConfirmation>>,
+}
+
+impl ToolContext {
+    pub(crate) fn new(
+        context: &ReadonlyContext,
+        call_id: &str,
+        confirmation: Option<ToolConfirmation>,
+    ) -> Self {
+        Self {
+            callback: CallbackContext::new(context),
+            call_id: call_id.into(),
+            confirmation: confirmation.map(Arc::new),
+        }
+    }
+
+    /// The id of the call that is answered.
+    pub fn function_call_id(&self) -> &str {
+        &self.call_id
+    }
+
+    /// What the user answered when the tool asked whether it may run; `None` if it did not ask yet.
+    pub fn confirmation(&self) -> Option<&ToolConfirmation> {
+        self.confirmation.as_deref()
+    }
+
+    /// Asks the user whether the tool may run. The tool is called again when the answer is there,
+    /// and finds it in [`confirmation`](Self::confirmation); what it returns now is a placeholder.
+    pub fn request_confirmation(&self, hint: impl Into<String>, payload: Option<SharedValue>) {
+        let request = ToolConfirmation {
+            hint: Some(hint.into()),
+            confirmed: Some(false),
+            payload,
+            ..Default::default()
+        };
+        self.with_actions(|actions| {
+            actions.requested_tool_confirmations.insert(self.call_id.to_string(), request);
+            actions.skip_summarization = Some(true);
+        });
+    }
+}
+
+impl Deref for ToolContext {
+    type Target = CallbackContext;
+
+    fn deref(&self) -> &CallbackContext {
+        &self.callback
+    }
+}

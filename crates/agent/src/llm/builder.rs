@@ -1,0 +1,296 @@
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use sessile_session::{BoxError, Content};
+use sessile_state::SharedValue;
+
+use super::instruction::Instruction;
+use super::output::OutputSchema;
+use super::transfer::TRANSFER;
+use super::{IncludeContents, LlmAgent};
+use crate::agent::Agent;
+use crate::callback::{BeforeModel, BeforeTool, ToolCall};
+use crate::context::{CallbackContext, ReadonlyContext, ToolContext};
+use crate::error::{BuildError, ToolError};
+use crate::merge::Reducer;
+use crate::model::{GenerationConfig, Model, ModelError, ModelRequest, ModelResponse};
+use crate::tool::Tool;
+use crate::tree;
+
+/// An [`LlmAgent`] to be.
+///
+/// Callbacks are async closures over owned arguments. Each may be given several times: they run in
+/// order until one answers.
+///
+/// ```
+/// use sessile_agent::{BeforeModel, CallbackContext, LlmAgent, ModelRequest, ModelResponse};
+///
+/// let agent = LlmAgent::builder("polite")
+///     .instruction("Answer {user:name?} politely.")
+///     .before_model(async |ctx: CallbackContext, mut request: ModelRequest| {
+///         if ctx.state().get::<bool>("quiet") == Some(true) {
+///             return Ok(ModelResponse::text("…").into());
+///         }
+///         request.add_instruction("Use few words.");
+///         Ok(request.into())
+///     })
+///     .build()?;
+/// # Ok::<(), sessile_agent::BuildError>(())
+/// ```
+#[must_use]
+pub struct LlmAgentBuilder {
+    agent: LlmAgent,
+}
+
+impl LlmAgentBuilder {
+    pub(super) fn new(name: String) -> Self {
+        let agent = LlmAgent {
+            name,
+            description: String::new(),
+            model: None,
+            instruction: Instruction::None,
+            global_instruction: Instruction::None,
+            static_instruction: None,
+            include_contents: IncludeContents::Default,
+            generation_config: GenerationConfig::default(),
+            tools: Vec::new(),
+            sub_agents: Vec::new(),
+            disallow_transfer_to_parent: false,
+            disallow_transfer_to_peers: false,
+            output_key: None,
+            output_schema: None,
+            callbacks: Default::default(),
+            llm_callbacks: Default::default(),
+            reducers: Default::default(),
+        };
+        Self { agent }
+    }
+
+    /// The model that it asks. Without one, it asks that of the nearest agent above.
+    pub fn model(mut self, model: impl Model + 'static) -> Self {
+        self.agent.model = Some(Arc::new(model));
+        self
+    }
+
+    /// What it is for; other agents decide by it when to hand over.
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.agent.description = description.into();
+        self
+    }
+
+    /// What the model is told, a [`Template`](sessile_state::Template) over the state.
+    pub fn instruction(mut self, template: impl Into<String>) -> Self {
+        self.agent.instruction = Instruction::template(template.into());
+        self
+    }
+
+    /// What the model is told, made for each call. Its text is used as it is; to fill in state, use
+    /// [`inject_session_state`](crate::inject_session_state).
+    pub fn instruction_provider<F, Fut>(mut self, provider: F) -> Self
+    where
+        F: Fn(ReadonlyContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<String, BoxError>> + Send + 'static,
+    {
+        self.agent.instruction = Instruction::provider(provider);
+        self
+    }
+
+    /// What the models of all agents below are told too, if this is the root; a template.
+    pub fn global_instruction(mut self, template: impl Into<String>) -> Self {
+        self.agent.global_instruction = Instruction::template(template.into());
+        self
+    }
+
+    /// [`global_instruction`](Self::global_instruction), made for each call.
+    pub fn global_instruction_provider<F, Fut>(mut self, provider: F) -> Self
+    where
+        F: Fn(ReadonlyContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<String, BoxError>> + Send + 'static,
+    {
+        self.agent.global_instruction = Instruction::provider(provider);
+        self
+    }
+
+    /// What the model is always told first, word by word, so that it can be cached. The instruction is
+    /// then part of the conversation.
+    pub fn static_instruction(mut self, text: impl Into<String>) -> Self {
+        self.agent.static_instruction = Some(Content::text("user", text));
+        self
+    }
+
+    /// What it reads of the conversation.
+    pub fn include_contents(mut self, include: IncludeContents) -> Self {
+        self.agent.include_contents = include;
+        self
+    }
+
+    /// How the model should answer.
+    pub fn generation_config(mut self, config: GenerationConfig) -> Self {
+        self.agent.generation_config = config;
+        self
+    }
+
+    /// A tool that the model may call.
+    pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
+        self.agent.tools.push(Arc::new(tool));
+        self
+    }
+
+    /// An agent below, which the model may hand over to.
+    pub fn sub_agent(mut self, agent: impl Agent + 'static) -> Self {
+        self.agent.sub_agents.push(Arc::new(agent));
+        self
+    }
+
+    /// Whether the model may not hand over to the agent above.
+    pub fn disallow_transfer_to_parent(mut self, disallow: bool) -> Self {
+        self.agent.disallow_transfer_to_parent = disallow;
+        self
+    }
+
+    /// Whether the model may not hand over to the agents beside this one.
+    pub fn disallow_transfer_to_peers(mut self, disallow: bool) -> Self {
+        self.agent.disallow_transfer_to_peers = disallow;
+        self
+    }
+
+    /// The key that keeps its answer, written with the answer itself.
+    pub fn output_key(mut self, key: impl Into<String>) -> Self {
+        self.agent.output_key = Some(key.into());
+        self
+    }
+
+    /// The answer is to be a `T` as JSON; under the output key it is kept as an object.
+    pub fn output_schema<T: DeserializeOwned + JsonSchema>(mut self) -> Self {
+        self.agent.output_schema = Some(OutputSchema::of::<T>());
+        self
+    }
+
+    /// The answer is to be JSON that fits this JSON Schema, which the model is asked for; here it is only checked
+    /// that it is JSON.
+    pub fn output_json_schema(mut self, schema: impl Into<SharedValue>) -> Self {
+        self.agent.output_schema = Some(OutputSchema::json(schema.into()));
+        self
+    }
+
+    /// How writes of several tools in one step to a key become one value.
+    pub fn reducer(mut self, key: impl Into<String>, reducer: Reducer) -> Self {
+        self.agent.reducers.insert(key.into(), reducer);
+        self
+    }
+
+    /// Runs before the agent. A content that it returns is the agent's answer.
+    pub fn before_agent<F, Fut>(mut self, callback: F) -> Self
+    where
+        F: Fn(CallbackContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Option<Content>, BoxError>> + Send + 'static,
+    {
+        self.agent.callbacks = self.agent.callbacks.before(callback);
+        self
+    }
+
+    /// Runs after the agent. A content that it returns is said too.
+    pub fn after_agent<F, Fut>(mut self, callback: F) -> Self
+    where
+        F: Fn(CallbackContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Option<Content>, BoxError>> + Send + 'static,
+    {
+        self.agent.callbacks = self.agent.callbacks.after(callback);
+        self
+    }
+
+    /// Runs before the model is asked: passes the request on, changed or not, or answers in the model's place.
+    pub fn before_model<F, Fut>(mut self, callback: F) -> Self
+    where
+        F: Fn(CallbackContext, ModelRequest) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<BeforeModel, BoxError>> + Send + 'static,
+    {
+        let callback = Arc::new(move |(ctx, request)| Box::pin(callback(ctx, request)) as _);
+        self.agent.llm_callbacks.before_model.push(callback);
+        self
+    }
+
+    /// Runs after the model answered, for each piece too. A response that it returns takes the place of the model's.
+    pub fn after_model<F, Fut>(mut self, callback: F) -> Self
+    where
+        F: Fn(CallbackContext, Arc<ModelResponse>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Option<ModelResponse>, BoxError>> + Send + 'static,
+    {
+        let callback = Arc::new(move |(ctx, response)| Box::pin(callback(ctx, response)) as _);
+        self.agent.llm_callbacks.after_model.push(callback);
+        self
+    }
+
+    /// Runs when the model failed. A response that it returns takes the place of the error.
+    pub fn on_model_error<F, Fut>(mut self, callback: F) -> Self
+    where
+        F: Fn(CallbackContext, Arc<ModelRequest>, Arc<ModelError>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Option<ModelResponse>, BoxError>> + Send + 'static,
+    {
+        let callback = Arc::new(move |(ctx, request, error)| Box::pin(callback(ctx, request, error)) as _);
+        self.agent.llm_callbacks.on_model_error.push(callback);
+        self
+    }
+
+    /// Runs before a tool: passes the arguments on, changed or not, or answers in the tool's place.
+    pub fn before_tool<F, Fut>(mut self, callback: F) -> Self
+    where
+        F: Fn(ToolContext, ToolCall) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<BeforeTool, BoxError>> + Send + 'static,
+    {
+        let callback = Arc::new(move |(ctx, call)| Box::pin(callback(ctx, call)) as _);
+        self.agent.llm_callbacks.before_tool.push(callback);
+        self
+    }
+
+    /// Runs after a tool. A value that it returns takes the place of the tool's result.
+    pub fn after_tool<F, Fut>(mut self, callback: F) -> Self
+    where
+        F: Fn(ToolContext, Arc<ToolCall>, Arc<Value>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Option<Value>, BoxError>> + Send + 'static,
+    {
+        let callback = Arc::new(move |(ctx, call, result)| Box::pin(callback(ctx, call, result)) as _);
+        self.agent.llm_callbacks.after_tool.push(callback);
+        self
+    }
+
+    /// Runs when a tool failed. A value that it returns takes the place of the error.
+    pub fn on_tool_error<F, Fut>(mut self, callback: F) -> Self
+    where
+        F: Fn(ToolContext, Arc<ToolCall>, Arc<ToolError>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Option<Value>, BoxError>> + Send + 'static,
+    {
+        let callback = Arc::new(move |(ctx, call, error)| Box::pin(callback(ctx, call, error)) as _);
+        self.agent.llm_callbacks.on_tool_error.push(callback);
+        self
+    }
+
+    /// The agent.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] names all that is wrong: a name that it cannot have or shares with an agent below,
+    /// tools that share a name, an empty output key.
+    pub fn build(self) -> Result<LlmAgent, BuildError> {
+        let agent = self.agent;
+        let mut problems = Vec::new();
+        let mut names = BTreeSet::new();
+        for tool in &agent.tools {
+            if tool.name().trim().is_empty() {
+                problems.push("a tool has no name; give it one".to_owned());
+            } else if tool.name() == TRANSFER {
+                problems.push(format!("no tool can be named `{TRANSFER}`: that is how agents hand over"));
+            } else if !names.insert(tool.name()) {
+                problems.push(format!("two tools are named `{}`; give each its own name", tool.name()));
+            }
+        }
+        if agent.output_key.as_ref().is_some_and(|key| key.trim().is_empty()) {
+            problems.push("the output key is blank; name one, or leave it out".to_owned());
+        }
+        tree::check(&agent.name, &agent.sub_agents, problems)?;
+        Ok(agent)
+    }
+}

@@ -1,0 +1,81 @@
+//! What is kept of an answer.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use sessile_session::Event;
+use sessile_state::SharedValue;
+
+use super::LlmAgent;
+use crate::error::AgentError;
+use crate::tool::schema_of;
+
+/// The shape of an answer.
+pub(super) struct OutputSchema {
+    pub(super) schema: SharedValue,
+    check: Arc<dyn Fn(&str) -> Result<(), serde_json::Error> + Send + Sync>,
+}
+
+impl OutputSchema {
+    pub(super) fn of<T: DeserializeOwned + JsonSchema>() -> Self {
+        Self { schema: schema_of::<T>(), check: Arc::new(|text| serde_json::from_str::<T>(text).map(drop)) }
+    }
+
+    pub(super) fn json(schema: SharedValue) -> Self {
+        Self { schema, check: Arc::new(|text| serde_json::from_str::<serde::de::IgnoredAny>(text).map(drop)) }
+    }
+}
+
+impl LlmAgent {
+    /// Puts the agent's answer into the event, under its output key, if the event is its final one.
+    ///
+    /// # Errors
+    ///
+    /// [`AgentError::Output`] if it does not fit the agent's schema; the event is as it was then.
+    pub(crate) fn keep_output(&self, event: &mut Event) -> Result<(), AgentError> {
+        if self.output_key.is_none() && self.output_schema.is_none() {
+            return Ok(());
+        }
+        if event.is_partial() || !event.is_final_response() {
+            return Ok(());
+        }
+        let text = answer_text(event);
+        let value = match &self.output_schema {
+            _ if text.is_empty() => return Ok(()),
+            None => SharedValue::from(Value::from(text)),
+            Some(_) if text.trim().is_empty() => return Ok(()),
+            Some(schema) => {
+                (schema.check)(&text).map_err(|error| self.misfit(&error))?;
+                without_nulls(SharedValue::from_json(&text).map_err(|error| self.misfit(&error))?)
+            }
+        };
+        if let Some(key) = &self.output_key {
+            event.actions.state_delta.insert(key.clone(), value);
+        }
+        Ok(())
+    }
+
+    fn misfit(&self, error: &serde_json::Error) -> AgentError {
+        AgentError::Output { agent: self.name.clone(), reason: error.to_string() }
+    }
+}
+
+/// What the event says, without the model's thoughts.
+fn answer_text(event: &Event) -> String {
+    let parts = event.content.iter().flat_map(|content| content.parts());
+    let said = parts.filter(|part| part.thought != Some(true));
+    said.filter_map(|part| part.text.as_deref()).collect()
+}
+
+/// The object without its fields that are null, which say that there is nothing.
+fn without_nulls(value: SharedValue) -> SharedValue {
+    match &*value {
+        Value::Object(fields) if fields.values().any(Value::is_null) => {
+            let kept = fields.iter().filter(|(_, value)| !value.is_null());
+            Value::Object(kept.map(|(name, value)| (name.clone(), value.clone())).collect()).into()
+        }
+        _ => value,
+    }
+}

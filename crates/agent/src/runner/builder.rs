@@ -1,0 +1,82 @@
+use std::sync::Arc;
+
+use sessile_artifact::ArtifactService;
+use sessile_memory::MemoryService;
+use sessile_session::{SessionKey, SessionService};
+
+use super::invocation::Services;
+use super::request::WhenBusy;
+use super::{Inner, Runner};
+use crate::agent::Agent;
+use crate::error::BuildError;
+use crate::tree::Tree;
+
+/// A runner to be.
+pub struct RunnerBuilder {
+    app: String,
+    root: Arc<dyn Agent>,
+    services: Services,
+    when_busy: WhenBusy,
+    auto_create: bool,
+}
+
+impl RunnerBuilder {
+    pub(super) fn new(app: String, root: Arc<dyn Agent>, sessions: SessionService) -> Self {
+        let services = Services { sessions, artifacts: None, memory: None };
+        Self { app, root, services, when_busy: WhenBusy::default(), auto_create: false }
+    }
+
+    /// With a place for artifacts.
+    #[must_use]
+    pub fn artifacts(mut self, artifacts: Arc<dyn ArtifactService>) -> Self {
+        self.services.artifacts = Some(artifacts);
+        self
+    }
+
+    /// With a place for memories.
+    #[must_use]
+    pub fn memory(mut self, memory: Arc<dyn MemoryService>) -> Self {
+        self.services.memory = Some(memory);
+        self
+    }
+
+    /// What happens when a session that is being run is run again; it waits, unless this says otherwise.
+    #[must_use]
+    pub fn when_busy(mut self, when_busy: WhenBusy) -> Self {
+        self.when_busy = when_busy;
+        self
+    }
+
+    /// Whether a session that is not there is created by its first run; otherwise that is an error.
+    #[must_use]
+    pub fn auto_create(mut self, auto_create: bool) -> Self {
+        self.auto_create = auto_create;
+        self
+    }
+
+    /// The runner.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] names all that is wrong: an application name that cannot be one, names that agents
+    /// share or cannot have, an agent below itself or in two places, an agent without a model.
+    pub fn build(self) -> Result<Runner, BuildError> {
+        let mut problems = Vec::new();
+        if let Err(error) = SessionKey::new(&self.app, "user", "session") {
+            problems.push(error.to_string());
+        }
+        let tree = Tree::new(self.root).map_err(|more| problems.extend(more));
+        BuildError::check(|| format!("the runner of {:?}", self.app), problems)?;
+        let Ok(tree) = tree else { unreachable!("a tree that is none has problems") };
+        Ok(Runner {
+            inner: Arc::new(Inner {
+                app: self.app,
+                tree: Arc::new(tree),
+                services: Arc::new(self.services),
+                when_busy: self.when_busy,
+                auto_create: self.auto_create,
+                seats: Arc::default(),
+            }),
+        })
+    }
+}

@@ -1,0 +1,161 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use sessile_artifact::ArtifactService;
+use sessile_memory::MemoryService;
+use sessile_session::{Content, Event, OnConflict, Session, SessionKey, SessionService, Version};
+use sessile_state::{Delta, Scope, State};
+use tokio::sync::RwLock;
+
+use super::outlet::Outlet;
+use super::request::RunConfig;
+use super::turn::Turn;
+use crate::context::Frame;
+use crate::error::AgentError;
+use crate::tree::Tree;
+
+/// One run: what all its agents, callbacks and tools share.
+pub(crate) struct Invocation {
+    pub(crate) key: SessionKey,
+    pub(crate) id: String,
+    pub(crate) user_content: Option<Content>,
+    pub(crate) config: RunConfig,
+    pub(crate) services: Arc<Services>,
+    pub(crate) tree: Arc<Tree>,
+    pub(crate) turn: Arc<Turn>,
+    pub(crate) outlet: Arc<Outlet>,
+    /// The session as this run knows it; written by commits only.
+    pub(crate) session: Arc<RwLock<Session>>,
+    /// Whether the session holds all events of the window, and not only the last few.
+    pub(crate) whole: AtomicBool,
+    /// What is committed, and `temp:` keys.
+    pub(crate) state: State,
+    /// How often models were asked.
+    pub(crate) model_calls: AtomicU32,
+}
+
+/// What a runner was given.
+pub(crate) struct Services {
+    pub(crate) sessions: SessionService,
+    pub(crate) artifacts: Option<Arc<dyn ArtifactService>>,
+    pub(crate) memory: Option<Arc<dyn MemoryService>>,
+}
+
+impl Invocation {
+    /// Commits an event, applies what it changes to the state that its agent sees, and hands it on.
+    pub(crate) async fn emit(&self, frame: &Frame, event: Event) -> Result<Arc<Event>, AgentError> {
+        let event = self.complete(frame, event);
+        let event = if event.is_partial() {
+            if self.turn.is_over() {
+                return Err(AgentError::Cancelled);
+            }
+            Arc::new(self.piece(event))
+        } else {
+            self.commit(frame, event).await?
+        };
+        self.outlet.put(event.clone()).await;
+        Ok(event)
+    }
+
+    /// Commits an event and applies what it changes, without handing it on.
+    pub(crate) async fn commit(&self, frame: &Frame, event: Event) -> Result<Arc<Event>, AgentError> {
+        let delta = (!event.actions.state_delta.is_empty()).then(|| event.delta());
+        let mut session = self.session.clone().write_owned().await;
+        let (sessions, state) = (self.services.sessions.clone(), self.state.clone());
+        let committed = self.turn.commit(Box::pin(async move {
+            let version = session.version();
+            let stored = sessions.append_with(&mut session, event, OnConflict::Merge).await?;
+            if session.version() > version + 1 {
+                take_in(&state, &session, version, &stored.id);
+            }
+            Ok(stored)
+        }));
+        let event = committed.await?;
+        if let Some(delta) = delta {
+            frame.state.try_apply(&delta).map_err(AgentError::other)?;
+        }
+        if event.actions.escalate == Some(true) {
+            frame.escalate();
+        }
+        if let Some(target) = &event.actions.transfer_to_agent {
+            *frame.transfer() = Some(target.clone());
+        }
+        Ok(event)
+    }
+
+    /// Counts a model call.
+    pub(crate) fn count_model_call(&self) -> Result<(), AgentError> {
+        let limit = self.config.max_llm_calls;
+        let calls = self.model_calls.fetch_add(1, Ordering::Relaxed);
+        if limit > 0 && calls >= limit { Err(AgentError::LimitExceeded { limit }) } else { Ok(()) }
+    }
+
+    /// Reads the events before those that were read at the beginning, if it has not been done yet.
+    pub(crate) async fn load_all(&self) -> Result<(), AgentError> {
+        if self.whole.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let mut session = self.session.write().await;
+        if !self.whole.load(Ordering::Acquire) {
+            let version = session.version();
+            if let Some(all) = self.services.sessions.get(&self.key, self.config.window).await? {
+                *session = all;
+                if session.version() > version {
+                    take_in(&self.state, &session, version, "");
+                }
+            }
+            self.whole.store(true, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Fills in what an event leaves open.
+    pub(super) fn complete(&self, frame: &Frame, mut event: Event) -> Event {
+        if event.invocation_id.is_empty() {
+            event.invocation_id.clone_from(&self.id);
+        }
+        if event.author.is_empty() {
+            event.author.clone_from(&frame.agent);
+        }
+        if event.branch.is_none() {
+            event.branch.clone_from(&frame.branch);
+        }
+        if !self.config.custom_metadata.is_empty() {
+            let metadata = event.custom_metadata.get_or_insert_default();
+            for (name, value) in &self.config.custom_metadata {
+                if !name.starts_with("__adk_internal_") && !metadata.contains_key(name) {
+                    metadata.insert(name.clone(), value.clone());
+                }
+            }
+        }
+        event
+    }
+
+    /// A piece of an event changes nothing, and has an id and a time although it is not stored.
+    fn piece(&self, mut event: Event) -> Event {
+        event.actions.state_delta.clear();
+        if event.id.is_empty() {
+            event.id = self.services.sessions.new_id();
+        }
+        if event.timestamp == 0.0 {
+            event.timestamp = self.services.sessions.now();
+        }
+        event
+    }
+}
+
+/// Takes in what others committed to the session while this run did, except this run's own event.
+fn take_in(state: &State, session: &Session, known: Version, own: &str) {
+    let news = session.events().iter().rev().take_while(|event| event.version > known);
+    let foreign: Vec<_> = news.filter(|event| event.id != own).collect();
+    let mut delta = Delta::new();
+    foreign.iter().rev().for_each(|event| delta.merge(&event.delta()));
+    state.apply(&delta);
+    // Other sessions change the application's and the user's state too.
+    let shared = session.state().iter().filter(|(key, _)| Scope::of(key).0 != Scope::Session);
+    let changed: Delta = shared
+        .filter(|(key, value)| state.get_raw(key).as_ref() != Some(value))
+        .map(|(key, value)| (key, value.clone()))
+        .collect();
+    state.apply(&changed);
+}

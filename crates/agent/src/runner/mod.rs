@@ -1,0 +1,117 @@
+//! Runs agents on sessions.
+
+mod actions;
+mod builder;
+mod invocation;
+mod outlet;
+mod recover;
+mod request;
+mod run_agents;
+mod start;
+mod stream;
+mod turn;
+
+use std::sync::Arc;
+
+use sessile_session::{SessionKey, SessionService};
+
+pub use builder::RunnerBuilder;
+pub use request::{RunConfig, RunRequest, WhenBusy};
+pub use stream::Run;
+
+pub(crate) use actions::join_actions;
+pub(crate) use invocation::Invocation;
+pub(crate) use run_agents::{call_guarded, run_agents};
+
+use crate::agent::Agent;
+use crate::tree::Tree;
+use invocation::Services;
+use outlet::Outlet;
+use turn::{Seats, Turn};
+
+/// Runs a tree of agents on the sessions of an application. Clones are the same runner.
+///
+/// ```
+/// use sessile_agent::{LlmAgent, Runner, RunRequest};
+/// # use sessile_agent::{Model, ModelError, ModelRequest, ModelResponse, ModelStream, Streaming};
+/// use sessile_session::{CreateSession, MemoryStore, SessionService};
+/// # struct Parrot;
+/// # #[async_trait::async_trait]
+/// # impl Model for Parrot {
+/// #     fn name(&self) -> &str { "parrot" }
+/// #     async fn generate(&self, request: ModelRequest, _: Streaming) -> Result<ModelStream, ModelError> {
+/// #         let said = request.system_instruction.unwrap_or_default();
+/// #         Ok(Box::pin(futures_util::stream::iter([Ok(ModelResponse::text(said))])))
+/// #     }
+/// # }
+///
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let sessions = SessionService::new(MemoryStore::new());
+/// sessions.create(CreateSession::new("app", "ada").with_id("s1")).await?;
+///
+/// let greeter = LlmAgent::builder("greeter")
+///     .model(Parrot)
+///     .instruction("Greet {user:name?}.")
+///     .output_key("greeting")
+///     .build()?;
+/// let runner = Runner::builder("app", greeter, sessions.clone()).build()?;
+///
+/// let mut events = runner.run(RunRequest::new("ada", "s1").with_text("hello"));
+/// while let Some(event) = events.next().await {
+///     println!("{}", event?.author);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # }).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct Runner {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    app: String,
+    tree: Arc<Tree>,
+    services: Arc<Services>,
+    when_busy: WhenBusy,
+    auto_create: bool,
+    seats: Arc<Seats>,
+}
+
+impl Runner {
+    /// A runner of these agents for the sessions of an application.
+    pub fn builder(
+        app: impl Into<String>,
+        root: impl Agent + 'static,
+        sessions: SessionService,
+    ) -> RunnerBuilder {
+        RunnerBuilder::new(app.into(), Arc::new(root), sessions)
+    }
+
+    /// Runs the agent whose turn it is to answer. Nothing happens until the stream is read.
+    pub fn run(&self, request: RunRequest) -> Run {
+        let (outlet, turn) = (Arc::<Outlet>::default(), Arc::<Turn>::default());
+        let key = SessionKey::new(&self.inner.app, &request.user, &request.session);
+        let work = self.inner.clone().start(key.clone(), request, outlet.clone(), turn.clone());
+        Run::new(Box::pin(work), outlet, turn, key.ok())
+    }
+
+    /// Ends the running turn of a session. Tells whether there was one.
+    pub fn cancel(&self, session: &SessionKey) -> bool {
+        self.inner.seats.cancel(session)
+    }
+
+    /// The application.
+    pub fn app(&self) -> &str {
+        &self.inner.app
+    }
+
+    /// The agent at the root.
+    pub fn root(&self) -> &Arc<dyn Agent> {
+        self.inner.tree.root()
+    }
+
+    /// The sessions.
+    pub fn sessions(&self) -> &SessionService {
+        &self.inner.services.sessions
+    }
+}

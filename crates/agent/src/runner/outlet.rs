@@ -1,0 +1,79 @@
+//! How events get from agents to the reader of a run's stream.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+
+use sessile_session::Event;
+
+/// A queue whose writers wait until the reader took what they put in: agents do not run ahead of
+/// who reads.
+#[derive(Default)]
+pub(crate) struct Outlet {
+    state: Mutex<OutletState>,
+}
+
+#[derive(Default)]
+struct OutletState {
+    events: VecDeque<Arc<Event>>,
+    /// How many events were ever taken, and put in.
+    taken: u64,
+    put: u64,
+    reader: Option<Waker>,
+    /// Writers that wait, with the number of their event.
+    writers: Vec<(u64, Waker)>,
+}
+
+impl Outlet {
+    /// Hands an event on, and waits until it was taken.
+    pub(crate) async fn put(&self, event: Arc<Event>) {
+        let number = {
+            let mut state = self.state();
+            state.events.push_back(event);
+            state.put += 1;
+            if let Some(reader) = state.reader.take() {
+                reader.wake();
+            }
+            state.put
+        };
+        std::future::poll_fn(|cx| {
+            let mut state = self.state();
+            if state.taken >= number {
+                return Poll::Ready(());
+            }
+            match state.writers.iter_mut().find(|(waits, _)| *waits == number) {
+                Some((_, waker)) => waker.clone_from(cx.waker()),
+                None => state.writers.push((number, cx.waker().clone())),
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// The next event, if there is one.
+    pub(crate) fn take(&self) -> Option<Arc<Event>> {
+        let mut state = self.state();
+        let event = state.events.pop_front()?;
+        state.taken += 1;
+        let taken = state.taken;
+        if let Some(place) = state.writers.iter().position(|(number, _)| *number == taken) {
+            let (_, waker) = state.writers.swap_remove(place);
+            drop(state);
+            waker.wake();
+        }
+        Some(event)
+    }
+
+    /// Whom to wake when there is an event.
+    pub(crate) fn read_by(&self, waker: &Waker) {
+        let mut state = self.state();
+        match &mut state.reader {
+            Some(reader) => reader.clone_from(waker),
+            None => state.reader = Some(waker.clone()),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, OutletState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,134 @@
+use std::sync::Arc;
+
+use sessile_session::{Event, SessionError};
+
+use crate::agent::Agent;
+use crate::callback::AgentCallback;
+use crate::context::{CallbackContext, InvocationContext};
+use crate::error::AgentError;
+use crate::guard::guarded;
+
+/// Runs an agent, then those that it hands over to, one after the other: a chain of any length needs
+/// no more room than one agent.
+pub(crate) async fn run_agents(ctx: &InvocationContext, first: Arc<dyn Agent>) -> Result<(), AgentError> {
+    let mut agent = first;
+    loop {
+        let here = ctx.below(agent.name());
+        let next = match run_agent(&here, &*agent).await {
+            Ok(()) => next(&here),
+            Err(error) => Err(error),
+        };
+        match next {
+            Ok(Some(next)) => agent = next,
+            Ok(None) => return Ok(()),
+            Err(error) => return Err(record(&here, error).await),
+        }
+    }
+}
+
+/// The agent that goes on, if one was named.
+fn next(here: &InvocationContext) -> Result<Option<Arc<dyn Agent>>, AgentError> {
+    let Some(target) = here.frame.transfer().take() else { return Ok(None) };
+    match here.invocation.tree.find(&target) {
+        Some(agent) => Ok(Some(agent.clone())),
+        None => Err(AgentError::Transfer {
+            agent: here.agent_name().to_owned(),
+            reason: format!("there is no such agent; there are {}", here.invocation.tree.names().join(", ")),
+            target,
+        }),
+    }
+}
+
+/// Runs one agent between its callbacks.
+async fn run_agent(ctx: &InvocationContext, agent: &dyn Agent) -> Result<(), AgentError> {
+    let callbacks = agent.callbacks();
+    if let Some(callbacks) = callbacks
+        && call(ctx, &callbacks.before, "before_agent", Some(agent)).await?
+    {
+        return Ok(());
+    }
+    if ctx.frame.transfer().is_some() {
+        return Ok(());
+    }
+    guarded(agent.run(ctx)).await.map_err(|panic| AgentError::Other {
+        code: "AGENT_PANICKED".to_owned(),
+        source: format!("agent `{}` panicked: {panic}", ctx.agent_name()).into(),
+    })??;
+    if let Some(callbacks) = callbacks {
+        call(ctx, &callbacks.after, "after_agent", None).await?;
+    }
+    Ok(())
+}
+
+/// Runs callbacks until one says something, and commits what they said and changed. Tells whether one
+/// said something. If that is the agent's answer, it is kept under the agent's output key.
+async fn call(
+    ctx: &InvocationContext,
+    callbacks: &[AgentCallback],
+    hook: &'static str,
+    answers_for: Option<&dyn Agent>,
+) -> Result<bool, AgentError> {
+    if callbacks.is_empty() {
+        return Ok(false);
+    }
+    let changes = CallbackContext::new(ctx);
+    let mut said = None;
+    for callback in callbacks {
+        match call_guarded(ctx, hook, async { callback(changes.clone()).await }).await {
+            Ok(content) => said = content,
+            Err(error) => {
+                changes.changes.forget();
+                return Err(error);
+            }
+        }
+        if said.is_some() {
+            break;
+        }
+    }
+    let is_answer = said.is_some();
+    let llm = answers_for.and_then(|agent| agent.as_llm()).filter(|_| is_answer);
+    ctx.emit_changes(said, &changes, |event| llm.map_or(Ok(()), |llm| llm.keep_output(event))).await?;
+    Ok(is_answer)
+}
+
+/// Runs a callback; a panic is an error like any other.
+pub(crate) async fn call_guarded<T>(
+    ctx: &InvocationContext,
+    hook: &'static str,
+    callback: impl Future<Output = Result<T, sessile_session::BoxError>>,
+) -> Result<T, AgentError> {
+    let result = match guarded(callback).await {
+        Ok(result) => result,
+        Err(panic) => Err(format!("it panicked: {panic}").into()),
+    };
+    result.map_err(|source| AgentError::Callback { agent: ctx.agent_name().to_owned(), hook, source })
+}
+
+/// Stores that an agent failed, unless an event says so already or nothing can be stored.
+async fn record(ctx: &InvocationContext, error: AgentError) -> AgentError {
+    let stored = match &error {
+        AgentError::Cancelled | AgentError::Failed { .. } => return error,
+        AgentError::Session(error) => matches!(
+            error,
+            SessionError::InvalidState { .. }
+                | SessionError::InvalidEvent { .. }
+                | SessionError::EventConflict { .. }
+        ),
+        _ => true,
+    };
+    if !stored {
+        return error;
+    }
+    let (code, message) = (error.code().to_owned(), error.to_string());
+    let mut event = Event::new(ctx.agent_name());
+    event.error_code = Some(code.clone());
+    event.error_message = Some(message.clone());
+    match ctx.emit(event).await {
+        Ok(_) => {}
+        Err(AgentError::Cancelled) => return AgentError::Cancelled,
+        Err(problem) => {
+            tracing::error!(%problem, %error, session = %ctx.session_key(), "cannot store that an agent failed")
+        }
+    }
+    AgentError::Failed { agent: ctx.agent_name().to_owned(), code, message, source: Box::new(error) }
+}
