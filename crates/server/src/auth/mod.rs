@@ -1,0 +1,5 @@
+//! Who is asking.
+
+mod principal;
+
+pub use principal::{Principal, Rights};

@@ -1,0 +1,64 @@
+use std::sync::Arc;
+
+use crate::error::ApiError;
+
+/// Who is asking, and what they may do.
+#[derive(Debug, Clone)]
+pub struct Principal {
+    /// The one user they act for; `None` is any, which is so without authentication and for admins.
+    user: Option<Arc<str>>,
+    rights: Rights,
+}
+
+/// What a principal may do beyond its own user's sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Rights {
+    /// Acts for every user, lists all users' sessions, reads metrics.
+    pub admin: bool,
+    /// Writes `app:` keys.
+    pub write_app: bool,
+}
+
+impl Principal {
+    /// Whoever it is, when authentication is off.
+    pub fn anyone() -> Self {
+        Self { user: None, rights: Rights { admin: true, write_app: true } }
+    }
+
+    /// A user with these rights. An admin acts for every user, and writes `app:` keys.
+    pub fn new(user: impl Into<Arc<str>>, rights: Rights) -> Self {
+        match rights.admin {
+            true => Self::anyone(),
+            false => Self { user: Some(user.into()), rights },
+        }
+    }
+
+    /// Refuses to act for another user, in the same words whether or not there is such a user.
+    pub(crate) fn acts_for(&self, user: &str) -> Result<(), ApiError> {
+        match &self.user {
+            Some(own) if **own != *user => {
+                Err(ApiError::Forbidden("This token does not act for that user".to_owned()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses to write `app:` keys without the right to.
+    pub(crate) fn writes<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> Result<(), ApiError> {
+        let is_app = |key: &&str| sessile_state::Scope::of(key).0 == sessile_state::Scope::App;
+        match keys.into_iter().find(is_app) {
+            Some(key) if !self.rights.write_app => Err(ApiError::Forbidden(format!(
+                "This token may not write the key {key:?}: application state needs the right write_app"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses what only admins may do.
+    pub(crate) fn is_admin(&self) -> Result<(), ApiError> {
+        if self.rights.admin {
+            return Ok(());
+        }
+        Err(ApiError::Forbidden("This needs the right admin".to_owned()))
+    }
+}

@@ -1,0 +1,95 @@
+//! Bodies of requests: bounded in size and time, and JSON when they say so.
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, Request};
+use axum::http::{HeaderMap, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use sessile_session::StateMap;
+
+use crate::error::ApiError;
+use crate::json::{Document, Fields, Model, Problem, Step};
+use crate::limits::Limits;
+use crate::server::Shared;
+
+/// A body that was read whole.
+pub(crate) struct Body {
+    text: String,
+    is_json: bool,
+    shared: Shared,
+}
+
+impl Body {
+    /// The fields of a body that must be there.
+    pub(crate) fn fields(&self, model: &Model) -> Result<Fields<'_>, ApiError> {
+        match self.document()? {
+            Some(document) => Ok(document.fields(model)?),
+            None => {
+                Err(vec![Problem::new("missing", vec![Step::name("body")], "Field required", "null")].into())
+            }
+        }
+    }
+
+    /// The fields of a body that may be left out or null.
+    pub(crate) fn optional_fields(&self, model: &Model) -> Result<Option<Fields<'_>>, ApiError> {
+        match self.document()? {
+            Some(document) if !document.is_null() => Ok(Some(document.fields(model)?)),
+            _ => Ok(None),
+        }
+    }
+
+    /// A body that is state as a whole, and may be left out or null.
+    pub(crate) fn state(&self) -> Result<StateMap, ApiError> {
+        match self.document()? {
+            Some(document) if !document.is_null() => Ok(document.state()?),
+            _ => Ok(StateMap::new()),
+        }
+    }
+
+    fn document(&self) -> Result<Option<Document<'_>>, ApiError> {
+        if self.text.is_empty() {
+            return Ok(None);
+        }
+        if !self.is_json {
+            let msg = "Input should be a valid dictionary or object to extract fields from";
+            let input = serde_json::Value::from(self.text.as_str()).to_string();
+            return Err(
+                vec![Problem::new("model_attributes_type", vec![Step::name("body")], msg, &input)].into()
+            );
+        }
+        Ok(Some(Document::parse(&self.text, &self.shared.limits)?))
+    }
+}
+
+impl FromRequest<Shared> for Body {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, shared: &Shared) -> Result<Self, ApiError> {
+        let is_json = says_json(request.headers());
+        let bytes = read(request, &shared.limits).await?;
+        let text = String::from_utf8(bytes.into())
+            .map_err(|_| ApiError::BadRequest("There was an error parsing the body".to_owned()))?;
+        Ok(Self { text, is_json, shared: shared.clone() })
+    }
+}
+
+async fn read(request: Request, limits: &Limits) -> Result<Bytes, ApiError> {
+    let whole = Limited::new(request.into_body(), limits.body).collect();
+    match tokio::time::timeout(limits.body_time, whole).await {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            Err(ApiError::TooLarge(format!("The body is longer than {} bytes", limits.body)))
+        }
+        Ok(Err(_)) => Err(ApiError::BadRequest("The body was not received whole".to_owned())),
+        Err(_) => Err(ApiError::TooSlow(format!("The body did not come within {:?}", limits.body_time))),
+    }
+}
+
+fn says_json(headers: &HeaderMap) -> bool {
+    let Some(kind) = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()) else {
+        return false;
+    };
+    let kind = kind.split(';').next().map(str::trim).map(str::to_ascii_lowercase);
+    kind.is_some_and(|kind| {
+        kind == "application/json" || kind.starts_with("application/") && kind.ends_with("+json")
+    })
+}

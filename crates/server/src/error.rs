@@ -1,0 +1,187 @@
+//! What goes wrong, and its HTTP status. Statuses are chosen here and nowhere else.
+
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+use sessile_session::{BoxError, SessionError};
+
+use crate::json::Problem;
+
+/// Why a request is not answered as its sender hoped. The text is sent; causes are logged.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ApiError {
+    /// The request does not make sense as a whole.
+    #[error("{0}")]
+    BadRequest(String),
+    /// Nobody knows who is asking.
+    #[error("{0}")]
+    Unauthenticated(String),
+    /// Whoever asks may not do this.
+    #[error("{0}")]
+    Forbidden(String),
+    /// There is no such thing.
+    #[error("{0}")]
+    NotFound(String),
+    /// The path exists, but not for this method.
+    #[error("Method Not Allowed")]
+    MethodNotAllowed,
+    /// The client was too slow.
+    #[error("{0}")]
+    TooSlow(String),
+    /// It cannot be done as things are now.
+    #[error("{0}")]
+    Conflict(String),
+    /// The version is not the one that was expected.
+    #[error("{0}")]
+    Changed(String),
+    /// It is larger than the limit.
+    #[error("{0}")]
+    TooLarge(String),
+    /// What was sent is understood and cannot be used.
+    #[error("{0}")]
+    Unusable(String),
+    /// What was sent is not as described.
+    #[error("{} problems in the request", .0.len())]
+    Invalid(Vec<Problem>),
+    /// Too much at once.
+    #[error("{0}")]
+    TooMany(String),
+    /// The server or its store cannot do it now.
+    #[error("{0}")]
+    Unavailable(String),
+    /// It is not built.
+    #[error("{0}")]
+    NotBuilt(String),
+    /// Something failed; `action` is sent, `source` is not.
+    #[error("cannot {action}")]
+    Failed {
+        /// What was being done.
+        action: &'static str,
+        /// Why it failed.
+        source: BoxError,
+    },
+    /// The store or a service failed, and another attempt may succeed.
+    #[error("cannot {action}")]
+    Backend {
+        /// What was being done.
+        action: &'static str,
+        /// Why it failed.
+        source: BoxError,
+    },
+}
+
+impl ApiError {
+    pub(crate) fn not_found(detail: impl Into<String>) -> Self {
+        Self::NotFound(detail.into())
+    }
+
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::BadRequest(_) => StatusCode::BAD_REQUEST,
+            Self::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
+            Self::Forbidden(_) => StatusCode::FORBIDDEN,
+            Self::NotFound(_) => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Self::TooSlow(_) => StatusCode::REQUEST_TIMEOUT,
+            Self::Conflict(_) => StatusCode::CONFLICT,
+            Self::Changed(_) => StatusCode::PRECONDITION_FAILED,
+            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Unusable(_) | Self::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
+            Self::Unavailable(_) | Self::Backend { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Self::NotBuilt(_) => StatusCode::NOT_IMPLEMENTED,
+            Self::Failed { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    fn detail(&self) -> Value {
+        match self {
+            Self::Invalid(problems) => json!(problems),
+            Self::Failed { action, .. } | Self::Backend { action, .. } => {
+                json!(format!("Cannot {action}; the server's log has the cause under this request's id"))
+            }
+            other => json!(other.to_string()),
+        }
+    }
+
+    /// A header that tells the client what to do.
+    fn header(&self) -> Option<(HeaderName, HeaderValue)> {
+        match self {
+            Self::Unauthenticated(_) => Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))),
+            Self::TooMany(_) | Self::Unavailable(_) => {
+                Some((header::RETRY_AFTER, HeaderValue::from_static("1")))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        if let Self::Failed { action, source } | Self::Backend { action, source } = &self {
+            tracing::error!(error = %chain(source.as_ref()), "cannot {action}");
+        }
+        let mut response = (self.status(), axum::Json(json!({ "detail": self.detail() }))).into_response();
+        if let Some((name, value)) = self.header() {
+            response.headers_mut().insert(name, value);
+        }
+        response.extensions_mut().insert(Outcome::of(&self));
+        response
+    }
+}
+
+/// What the numbers of `/metrics` want to know of a failed request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Conflict,
+    Other,
+}
+
+impl Outcome {
+    fn of(error: &ApiError) -> Self {
+        match error {
+            ApiError::Conflict(_) | ApiError::Changed(_) => Self::Conflict,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl From<Vec<Problem>> for ApiError {
+    fn from(problems: Vec<Problem>) -> Self {
+        Self::Invalid(problems)
+    }
+}
+
+impl From<SessionError> for ApiError {
+    fn from(error: SessionError) -> Self {
+        match error {
+            SessionError::NotFound { .. } => Self::not_found("Session not found"),
+            SessionError::AlreadyExists { key } => {
+                Self::Conflict(format!("Session already exists: {}", key.id()))
+            }
+            SessionError::Conflict { .. } => Self::Changed(error.to_string()),
+            SessionError::EventConflict { .. } => Self::Conflict(error.to_string()),
+            SessionError::NotInHistory { .. } => Self::NotFound(error.to_string()),
+            SessionError::InvalidId(_)
+            | SessionError::InvalidState { .. }
+            | SessionError::InvalidEvent { .. }
+            | SessionError::InvalidCursor => Self::Unusable(error.to_string()),
+            SessionError::Backend { action, source } => Self::Backend { action, source },
+            other => Self::Failed { action: "read what is stored", source: other.into() },
+        }
+    }
+}
+
+/// An error and what is behind it, on one line.
+pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,122 @@
+//! Comparing a value with its description. All problems are found, not only the first.
+
+use serde_json::json;
+
+use super::model::{Field, Kind, Model, Presence};
+use super::parse::{Node, Value};
+use super::problem::{Problem, Step};
+
+/// What is wrong with a value that should be a model.
+pub(crate) fn check(node: &Node<'_>, model: &Model) -> Vec<Problem> {
+    let mut check = Check { path: vec![Step::name("body")], problems: Vec::new() };
+    check.object(node, model);
+    check.problems
+}
+
+/// What is wrong with a body that should be a map.
+pub(crate) fn check_map(node: &Node<'_>) -> Vec<Problem> {
+    let mut check = Check { path: vec![Step::name("body")], problems: Vec::new() };
+    check.value(node, &Kind::Map);
+    check.problems
+}
+
+struct Check {
+    path: Vec<Step>,
+    problems: Vec<Problem>,
+}
+
+impl Check {
+    fn object(&mut self, node: &Node<'_>, model: &Model) {
+        let Value::Object(entries) = &node.value else {
+            let msg = "Input should be a valid dictionary or object to extract fields from";
+            return self.report("model_attributes_type", msg, node.raw);
+        };
+        for field in model.fields {
+            self.field(node, entries, field);
+        }
+        if model.closed {
+            let known = |name: &str| model.fields.iter().any(|field| field.is_called(name));
+            for (name, value) in entries.iter().filter(|(name, _)| !known(name)) {
+                self.at(Step::name(&**name), |check| {
+                    check.report("extra_forbidden", "Extra inputs are not permitted", value.raw);
+                });
+            }
+        }
+    }
+
+    fn field(&mut self, parent: &Node<'_>, entries: &[(std::borrow::Cow<'_, str>, Node<'_>)], field: &Field) {
+        let mut given = entries.iter().filter(|(name, _)| field.is_called(name));
+        let Some((name, node)) = given.next() else {
+            if field.presence == Presence::Required {
+                self.at(Step::name(field.name), |check| {
+                    check.report("missing", "Field required", parent.raw)
+                });
+            }
+            return;
+        };
+        if let Some((other, value)) = given.next() {
+            let msg = format!("The field is given twice, as {name} and as {other}");
+            self.at(Step::name(&**other), |check| check.report("given_twice", &msg, value.raw));
+        }
+        if field.presence == Presence::Optional && matches!(node.value, Value::Null) {
+            return;
+        }
+        self.at(Step::name(&**name), |check| check.value(node, &field.kind));
+    }
+
+    fn value(&mut self, node: &Node<'_>, kind: &Kind) {
+        match (kind, &node.value) {
+            (Kind::Any, _)
+            | (Kind::Text, Value::Text(_))
+            | (Kind::Flag, Value::Flag(_))
+            | (Kind::Number, Value::Number)
+            | (Kind::Map, Value::Object(_)) => {}
+            (Kind::Object(model), _) => self.object(node, model),
+            (Kind::List(kind), Value::List(items)) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.at(Step::Index(index), |check| check.value(item, kind));
+                }
+            }
+            (Kind::MapOf(kind), Value::Object(entries)) => {
+                for (name, value) in entries {
+                    self.at(Step::name(&**name), |check| check.value(value, kind));
+                }
+            }
+            (Kind::Integer, Value::Number) if node.raw.parse::<i64>().is_ok() => {}
+            (Kind::Bytes, Value::Text(_)) => self.bytes(node),
+            (Kind::Flag, Value::Text(_)) => {
+                let msg = "Input should be a valid boolean, unable to interpret input";
+                self.report("bool_parsing", msg, node.raw);
+            }
+            (Kind::Text, _) => self.report("string_type", "Input should be a valid string", node.raw),
+            (Kind::Bytes, _) => self.report("bytes_type", "Input should be a valid bytes", node.raw),
+            (Kind::Flag, _) => self.report("bool_type", "Input should be a valid boolean", node.raw),
+            (Kind::Integer, _) => self.report("int_type", "Input should be a valid integer", node.raw),
+            (Kind::Number, _) => self.report("float_type", "Input should be a valid number", node.raw),
+            (Kind::List(_), _) => self.report("list_type", "Input should be a valid list", node.raw),
+            (Kind::Map | Kind::MapOf(_), _) => {
+                self.report("dict_type", "Input should be a valid dictionary", node.raw);
+            }
+        }
+    }
+
+    fn bytes(&mut self, node: &Node<'_>) {
+        if let Err(error) = serde_json::from_str::<sessile_session::Bytes>(node.raw) {
+            let msg = format!("Data should be valid base64: {error}");
+            let ctx = json!({ "encoding": "base64", "encoding_error": error.to_string() });
+            let problem =
+                Problem::new("bytes_invalid_encoding", self.path.clone(), msg, node.raw).with_ctx(ctx);
+            self.problems.push(problem);
+        }
+    }
+
+    fn at(&mut self, step: Step, check: impl FnOnce(&mut Self)) {
+        self.path.push(step);
+        check(self);
+        self.path.pop();
+    }
+
+    fn report(&mut self, kind: &'static str, msg: &str, input: &str) {
+        self.problems.push(Problem::new(kind, self.path.clone(), msg, input));
+    }
+}

@@ -1,0 +1,90 @@
+/// What an object of a request looks like. The same description checks requests and becomes part
+/// of the OpenAPI document, so that the two cannot disagree.
+#[derive(Debug)]
+pub(crate) struct Model {
+    pub(crate) name: &'static str,
+    pub(crate) fields: &'static [Field],
+    /// Whether fields that are not listed are refused; otherwise they are not looked at.
+    pub(crate) closed: bool,
+}
+
+/// A field, in camelCase; its snake_case spelling is read too.
+#[derive(Debug)]
+pub(crate) struct Field {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) presence: Presence,
+    pub(crate) about: &'static str,
+}
+
+/// Whether a field may be left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Presence {
+    Required,
+    /// It may be left out, or null.
+    Optional,
+    /// It may be left out, but is not null.
+    Defaulted,
+}
+
+/// What a value must be.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    Text,
+    Flag,
+    Integer,
+    Number,
+    /// Base64, in either alphabet.
+    Bytes,
+    /// An object with any keys.
+    Map,
+    /// An object with any keys and values of one kind.
+    MapOf(&'static Kind),
+    /// Any value.
+    Any,
+    List(&'static Kind),
+    Object(&'static Model),
+}
+
+impl Model {
+    /// An object whose other fields are not looked at.
+    pub(crate) const fn open(name: &'static str, fields: &'static [Field]) -> Self {
+        Self { name, fields, closed: false }
+    }
+
+    /// An object without other fields.
+    pub(crate) const fn closed(name: &'static str, fields: &'static [Field]) -> Self {
+        Self { name, fields, closed: true }
+    }
+}
+
+impl Field {
+    pub(crate) const fn required(name: &'static str, kind: Kind, about: &'static str) -> Self {
+        Self { name, kind, presence: Presence::Required, about }
+    }
+
+    pub(crate) const fn optional(name: &'static str, kind: Kind, about: &'static str) -> Self {
+        Self { name, kind, presence: Presence::Optional, about }
+    }
+
+    pub(crate) const fn defaulted(name: &'static str, kind: Kind, about: &'static str) -> Self {
+        Self { name, kind, presence: Presence::Defaulted, about }
+    }
+
+    /// Whether this is the field's name in one of its spellings.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        name == self.name || (name.contains('_') && name == snake(self.name))
+    }
+}
+
+/// `stateDelta` as `state_delta`.
+pub(crate) fn snake(camel: &str) -> String {
+    let mut snake = String::with_capacity(camel.len() + 4);
+    for character in camel.chars() {
+        if character.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(character.to_ascii_lowercase());
+    }
+    snake
+}

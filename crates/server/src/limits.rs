@@ -1,0 +1,49 @@
+use std::time::Duration;
+
+/// How much a caller may ask for. Exceeding a limit is an answer that names it, and changes nothing.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Limits {
+    /// The longest body of a request, in bytes (413).
+    pub body: usize,
+    /// The largest state of a scope, in bytes of JSON (413). It is compared with what the scope would
+    /// hold after the change; changes at the same moment can exceed it together, by their own size.
+    /// What agents write is not limited by it.
+    pub state: usize,
+    /// The longest key of state, in characters (422).
+    pub key_length: usize,
+    /// How deep JSON may be nested (422).
+    pub json_depth: usize,
+    /// How many events a session may be created with (422).
+    pub events: usize,
+    /// How many runs go on at once (429).
+    pub runs: usize,
+    /// How many connections are open at once; others wait to be accepted.
+    pub connections: usize,
+    /// How long a request may take, but for runs and streams (503).
+    pub request_time: Duration,
+    /// How long a run may take (503).
+    pub run_time: Duration,
+    /// How long a client may take to send the head of a request.
+    pub header_time: Duration,
+    /// How long a client may take to send a body (408).
+    pub body_time: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body: 16 * 1024 * 1024,
+            state: 16 * 1024 * 1024,
+            key_length: 1024,
+            json_depth: 200,
+            events: 10_000,
+            runs: 256,
+            connections: 10_000,
+            request_time: Duration::from_secs(60),
+            run_time: Duration::from_secs(600),
+            header_time: Duration::from_secs(10),
+            body_time: Duration::from_secs(30),
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Where a request points: application, user and session from the path, checked against who asks.
+
+use axum::extract::{FromRequestParts, RawPathParams};
+use axum::http::request::Parts;
+use sessile_session::{SessionError, SessionKey};
+
+use crate::auth::Principal;
+use crate::error::ApiError;
+use crate::server::Shared;
+
+/// A session that the caller may use.
+pub(crate) struct OfSession(pub(crate) SessionKey);
+
+/// A user that the caller acts for.
+pub(crate) struct OfUser {
+    pub(crate) app: String,
+    pub(crate) user: String,
+}
+
+/// An application.
+pub(crate) struct InApp(pub(crate) String);
+
+impl FromRequestParts<Shared> for OfSession {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, ApiError> {
+        let OfUser { app, user } = OfUser::from_request_parts(parts, shared).await?;
+        let id = param(parts, shared, "session_id").await?;
+        Ok(Self(SessionKey::new(app, user, &id).map_err(SessionError::from)?))
+    }
+}
+
+impl FromRequestParts<Shared> for OfUser {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, ApiError> {
+        let user = param(parts, shared, "user_id").await?;
+        principal(parts)?.acts_for(&user)?;
+        Ok(Self { app: param(parts, shared, "app_name").await?, user })
+    }
+}
+
+impl FromRequestParts<Shared> for InApp {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, ApiError> {
+        param(parts, shared, "app_name").await.map(Self)
+    }
+}
+
+impl FromRequestParts<Shared> for Principal {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, ApiError> {
+        principal(parts)
+    }
+}
+
+/// A part of the path by its name.
+pub(crate) async fn param(parts: &mut Parts, shared: &Shared, name: &str) -> Result<String, ApiError> {
+    let params = RawPathParams::from_request_parts(parts, shared)
+        .await
+        .map_err(|_| ApiError::BadRequest("The path is not UTF-8".to_owned()))?;
+    let found = params.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_owned());
+    found.ok_or_else(|| ApiError::not_found("Not Found"))
+}
+
+/// Who asks. Nobody comes here without having been looked at; if it happens, it is nobody.
+fn principal(parts: &Parts) -> Result<Principal, ApiError> {
+    let found = parts.extensions.get::<Principal>().cloned();
+    found.ok_or_else(|| ApiError::Unauthenticated("This needs a token".to_owned()))
+}

@@ -1,0 +1,82 @@
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use sessile_session::{Event, OnConflict, SessionError};
+use sessile_state::Delta;
+
+use crate::answer;
+use crate::auth::Principal;
+use crate::body::Body;
+use crate::doc::{Answer, BodyDoc, Doc, IF_MATCH, WINDOW};
+use crate::error::ApiError;
+use crate::json::{Field, Kind, Model};
+use crate::place::OfSession;
+use crate::query::Query;
+use crate::server::Shared;
+use crate::size::check_session_delta;
+
+pub(crate) const CHANGE: Doc =
+    Doc::new("sessions", "Changes the state of a session without running an agent.", Answer::One("Session"))
+        .with_query(WINDOW)
+        .with_headers(IF_MATCH)
+        .with_body(BodyDoc::Required(&REQUEST))
+        .failing(&[400, 403, 404, 412, 413]);
+
+static REQUEST: Model = Model::open(
+    "UpdateSessionRequest",
+    &[
+        Field::required("stateDelta", Kind::Map, "Keys to set, with their prefixes; null is a value."),
+        Field::optional("stateRemove", Kind::List(&Kind::Text), "Keys to remove, with their prefixes."),
+    ],
+);
+
+/// A body with `stateRemove` needs no `stateDelta`.
+static REMOVAL: Model = Model::open(
+    "RemoveStateRequest",
+    &[
+        Field::defaulted("stateDelta", Kind::Map, "Keys to set."),
+        Field::required("stateRemove", Kind::List(&Kind::Text), "Keys to remove."),
+    ],
+);
+
+pub(crate) async fn change(
+    State(shared): State<Shared>,
+    OfSession(key): OfSession,
+    principal: Principal,
+    headers: HeaderMap,
+    query: Query,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let delta = delta(&body)?;
+    principal.writes(delta.iter().map(|(key, _)| key))?;
+    let expected = answer::expected(&headers)?;
+    let Some(mut session) = shared.sessions.get(&key, query.window()?).await? else {
+        return Err(ApiError::not_found("Session not found"));
+    };
+    if let Some(expected) = expected.filter(|expected| *expected != session.version()) {
+        let (scope, actual) = (sessile_state::Scope::Session, session.version());
+        return Err(SessionError::Conflict { key, scope, expected, actual }.into());
+    }
+    check_session_delta(&shared.limits, &session, &delta)?;
+    let mut event = Event::new("user").with_delta(&delta);
+    event.invocation_id = format!("p-{}", shared.ids.new_id());
+    let on_conflict = if expected.is_some() { OnConflict::Refuse } else { OnConflict::Merge };
+    shared.sessions.append_with(&mut session, event, on_conflict).await?;
+    answer::session(&session)
+}
+
+/// What is to be changed. A key that is set and removed at once is refused.
+fn delta(body: &Body) -> Result<Delta, ApiError> {
+    let fields = match body.fields(&REMOVAL) {
+        Ok(fields) => fields,
+        Err(_) => body.fields(&REQUEST)?,
+    };
+    let set = fields.state("stateDelta")?.unwrap_or_default();
+    let removed = fields.texts("stateRemove");
+    if let Some(key) = removed.iter().find(|key| set.contains_key(*key)) {
+        return Err(ApiError::Unusable(format!("The key {key:?} is both set and removed; choose one")));
+    }
+    let mut delta: Delta = set.into_iter().collect();
+    removed.iter().for_each(|key| delta.remove(key));
+    Ok(delta)
+}

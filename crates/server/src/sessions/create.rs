@@ -1,0 +1,114 @@
+use axum::extract::State;
+use axum::response::Response;
+use sessile_session::{CreateSession, Event, EventActions, StateMap};
+
+use crate::answer;
+use crate::auth::Principal;
+use crate::body::Body;
+use crate::doc::{Answer, BodyDoc, Doc};
+use crate::error::ApiError;
+use crate::json::{EVENT, Field, Fields, Kind, Model};
+use crate::place::{OfSession, OfUser};
+use crate::server::Shared;
+use crate::size::check_new_state;
+
+pub(crate) const CREATE: Doc =
+    Doc::new("sessions", "Creates a session, with state and events.", Answer::One("Session"))
+        .with_body(BodyDoc::Optional(&REQUEST))
+        .failing(&[400, 403, 409, 413]);
+
+pub(crate) const CREATE_AT: Doc =
+    Doc::new("sessions", "Creates a session under an id; the body is its state.", Answer::One("Session"))
+        .with_body(BodyDoc::OptionalMap)
+        .failing(&[403, 409, 413]);
+
+static REQUEST: Model = Model::open(
+    "CreateSessionRequest",
+    &[
+        Field::optional("sessionId", Kind::Text, "Its id; one is made if it is blank or left out."),
+        Field::optional("state", Kind::Map, "Initial state, keys with their prefixes."),
+        Field::optional("events", Kind::List(&Kind::Object(&EVENT)), "Events that it starts with."),
+        Field::optional("options", Kind::Map, "Options of the session service; Sessile has none."),
+    ],
+);
+
+pub(crate) async fn create(
+    State(shared): State<Shared>,
+    OfUser { app, user }: OfUser,
+    principal: Principal,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let mut new = CreateSession::new(app, user);
+    if let Some(fields) = body.optional_fields(&REQUEST)? {
+        check_options(&fields)?;
+        new.id = fields.text("sessionId");
+        new.state = fields.state("state")?.unwrap_or_default();
+        new.events = events(&fields, shared.limits.events)?;
+    }
+    finish(&shared, &principal, new).await
+}
+
+pub(crate) async fn create_at(
+    State(shared): State<Shared>,
+    OfSession(key): OfSession,
+    principal: Principal,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let state: StateMap = body.state()?;
+    let new = CreateSession::new(key.app(), key.user()).with_id(key.id()).with_state(state);
+    finish(&shared, &principal, new).await
+}
+
+async fn finish(shared: &Shared, principal: &Principal, new: CreateSession) -> Result<Response, ApiError> {
+    principal.writes(new.state.keys().map(String::as_str))?;
+    check_new_state(shared, &new).await?;
+    let session = shared.sessions.create(new).await?;
+    tracing::info!(session = %session.key(), "created session");
+    answer::session(&session)
+}
+
+/// Sessile's sessions have no options; ADK's answers say so.
+fn check_options(fields: &Fields<'_>) -> Result<(), ApiError> {
+    const BOUND: [&str; 4] = ["app_name", "session_id", "state", "user_id"];
+    let options = fields.map("options")?.unwrap_or_default();
+    let bound: Vec<&str> = BOUND.into_iter().filter(|key| options.contains_key(*key)).collect();
+    if !bound.is_empty() {
+        let text = "Session options cannot contain keys already bound by the endpoint: ";
+        return Err(ApiError::BadRequest(format!("{text}{}", bound.join(", "))));
+    }
+    if !options.is_empty() {
+        let text = "Session options are not supported by the configured session service.";
+        return Err(ApiError::BadRequest(text.to_owned()));
+    }
+    Ok(())
+}
+
+/// The events that a session starts with: what was said, and nothing that acts.
+fn events(fields: &Fields<'_>, limit: usize) -> Result<Vec<Event>, ApiError> {
+    if fields.count("events") > limit {
+        return Err(ApiError::Unusable(format!("A session is created with at most {limit} events")));
+    }
+    let events: Vec<Event> = fields.read("events")?.unwrap_or_default();
+    for (index, event) in events.iter().enumerate() {
+        let what = if event.long_running_tool_ids.as_ref().is_some_and(|ids| !ids.is_empty()) {
+            "long-running tool IDs"
+        } else if event.actions != EventActions::default() {
+            "event actions"
+        } else if calls_protocol(event) {
+            "ADK protocol function calls"
+        } else {
+            continue;
+        };
+        return Err(ApiError::BadRequest(format!(
+            "Session initialization event {index} cannot include {what}."
+        )));
+    }
+    Ok(events)
+}
+
+fn calls_protocol(event: &Event) -> bool {
+    const PROTOCOL: [&str; 3] = ["adk_request_credential", "adk_request_confirmation", "adk_request_input"];
+    let calls = event.function_calls().filter_map(|call| call.name.as_deref());
+    let responses = event.function_responses().filter_map(|response| response.name.as_deref());
+    calls.chain(responses).any(|name| PROTOCOL.contains(&name))
+}

@@ -1,0 +1,149 @@
+use axum::body::{Body, Bytes};
+use axum::extract::{OriginalUri, State};
+use axum::http::{HeaderValue, Uri, header};
+use axum::response::Response;
+use futures_util::stream::{self, StreamExt};
+use sessile_session::{ListSessions, Page, Session, SessionService};
+
+use crate::answer;
+use crate::auth::Principal;
+use crate::doc::{Answer, Doc, Param};
+use crate::error::ApiError;
+use crate::place::{InApp, OfUser};
+use crate::query::Query;
+use crate::server::Shared;
+
+const PAGING: &[Param] = &[
+    Param::new("pageSize", "integer", "At most this many, up to 1000; all of them if left out."),
+    Param::new("pageToken", "string", "Where the page before ended; see the Link header."),
+    Param::new("newestFirst", "boolean", "The most recently changed first; otherwise last."),
+];
+
+pub(crate) const LIST: Doc = Doc::new(
+    "sessions",
+    "Lists a user's sessions with their state, without events.",
+    Answer::List("Session"),
+)
+.with_query(PAGING)
+.failing(&[403]);
+
+pub(crate) const LIST_ALL: Doc =
+    Doc::new("sessions", "Lists the sessions of all users of an application.", Answer::List("Session"))
+        .with_query(PAGING)
+        .failing(&[403])
+        .admin();
+
+/// How many sessions are read at once.
+const PAGE: usize = 1000;
+
+pub(crate) async fn list(
+    State(shared): State<Shared>,
+    OfUser { app, user }: OfUser,
+    OriginalUri(uri): OriginalUri,
+    query: Query,
+) -> Result<Response, ApiError> {
+    answer(&shared, ListSessions { app, user: Some(user), ..ListSessions::default() }, &uri, &query).await
+}
+
+pub(crate) async fn list_all(
+    State(shared): State<Shared>,
+    InApp(app): InApp,
+    principal: Principal,
+    OriginalUri(uri): OriginalUri,
+    query: Query,
+) -> Result<Response, ApiError> {
+    principal.is_admin()?;
+    answer(&shared, ListSessions { app, ..ListSessions::default() }, &uri, &query).await
+}
+
+async fn answer(
+    shared: &Shared,
+    mut list: ListSessions,
+    uri: &Uri,
+    query: &Query,
+) -> Result<Response, ApiError> {
+    let size = query.count::<usize>("pageSize")?;
+    list.page_token = query.text("pageToken").map(str::to_owned);
+    list.newest_first = query.flag("newestFirst")?;
+    list.page_size = size.filter(|size| *size > 0).unwrap_or(PAGE).min(PAGE);
+    let page = shared.sessions.list(&list).await?;
+    let paged = size.is_some() || list.page_token.is_some();
+    match page.next.clone() {
+        Some(next) if paged => {
+            let mut response = answer::json(&shown(&page))?;
+            response.headers_mut().insert(header::LINK, link(uri, &list, &next)?);
+            Ok(response)
+        }
+        Some(_) => all(shared.sessions.clone(), list, page),
+        None => answer::json(&shown(&page)),
+    }
+}
+
+/// Sessions of evaluations are not shown, as in ADK.
+fn shown(page: &Page) -> Vec<&Session> {
+    let hidden = ["adk-eval-session-", "___eval___session___"];
+    let is_hidden = |session: &Session| hidden.iter().any(|prefix| session.key().id().starts_with(prefix));
+    page.sessions.iter().filter(|session| !is_hidden(session)).collect()
+}
+
+/// The address of the next page.
+fn link(uri: &Uri, list: &ListSessions, next: &str) -> Result<HeaderValue, ApiError> {
+    let pairs = [
+        ("pageSize", list.page_size.to_string()),
+        ("newestFirst", list.newest_first.to_string()),
+        ("pageToken", next.to_owned()),
+    ];
+    let query: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+    let text = format!("<{}?{}>; rel=\"next\"", uri.path(), query.join("&"));
+    HeaderValue::from_str(&text)
+        .map_err(|error| ApiError::Failed { action: "name the next page", source: error.into() })
+}
+
+/// Percent-encoded, but for what needs no encoding anywhere.
+fn encoded(text: &str) -> String {
+    let mut encoded = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                encoded.push(char::from(byte))
+            }
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+/// One list of all pages, sent while it is read, so that memory holds a page at a time. If a later
+/// page cannot be read, the answer breaks off, which clients notice.
+fn all(sessions: SessionService, list: ListSessions, first: Page) -> Result<Response, ApiError> {
+    let start = items(&first)?;
+    let begun = !start.is_empty();
+    let rest = stream::try_unfold((sessions, list, first.next, begun), |state| async move {
+        let (sessions, mut list, next, begun) = state;
+        let Some(next) = next else { return Ok::<_, ApiError>(None) };
+        list.page_token = Some(next);
+        let page = sessions.list(&list).await?;
+        let items = items(&page)?;
+        let comma: &[u8] = if begun && !items.is_empty() { b"," } else { b"" };
+        let piece = Bytes::from([comma, &items].concat());
+        Ok(Some((piece, (sessions, list, page.next, begun || !items.is_empty()))))
+    });
+    let start = Bytes::from([b"[", start.as_slice()].concat());
+    let body = stream::iter([Ok(start)]).chain(rest).chain(stream::iter([Ok(Bytes::from_static(b"]"))]));
+    let body = body.inspect(|piece| {
+        if let Err(error) = piece {
+            tracing::error!(%error, "a list of sessions broke off");
+        }
+    });
+    let mut response = Response::new(Body::from_stream(body));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Ok(response)
+}
+
+/// The sessions of a page as JSON, without the brackets of the list.
+fn items(page: &Page) -> Result<Vec<u8>, ApiError> {
+    let mut list = answer::to_json(&shown(page))?;
+    list.pop();
+    list.remove(0);
+    Ok(list)
+}
