@@ -28,12 +28,13 @@ pub trait Ids: Send + Sync {
     fn new_id(&self) -> String;
 }
 
-/// Random ids (UUID version 4).
+/// Random ids that begin with the time they were made at (UUID version 7): what is made together is
+/// stored together, so that an index grows at its end.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RandomIds;
 
 impl Ids for RandomIds {
     fn new_id(&self) -> String {
-        uuid::Uuid::new_v4().to_string()
+        uuid::Uuid::now_v7().to_string()
     }
 }

@@ -1,1 +1,0 @@
-//! Benchmarks only: see `benches/`, and `bench/peers` for the comparison with other libraries.
