@@ -16,6 +16,9 @@ pub(crate) struct Exact {
 /// Parses a text; returns it too if the value alone would lose digits.
 pub(crate) fn exact(text: &str) -> Result<(Value, Option<Box<RawValue>>), serde_json::Error> {
     let text = text.trim();
+    if let Some(value) = simple(text) {
+        return Ok((value, None));
+    }
     let scan = scan(text);
     if scan.too_large {
         return Err(serde_json::Error::custom("a number is larger than any float"));
@@ -29,6 +32,16 @@ pub(crate) fn exact(text: &str) -> Result<(Value, Option<Box<RawValue>>), serde_
     parser.end()?;
     let text = if scan.rounded { Some(RawValue::from_string(text.to_owned())?) } else { None };
     Ok((value, text))
+}
+
+/// A short integer, which most values are: it needs no parser.
+fn simple(text: &str) -> Option<Value> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let is_integer = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
+    if digits.len() > 18 || !is_integer {
+        return None;
+    }
+    text.parse::<i64>().ok().map(Value::from)
 }
 
 struct Scan {
