@@ -65,7 +65,7 @@ pub(crate) async fn get(
         return Ok(None);
     }
     let mut session = session(first, app)?;
-    session.events = events.iter().map(|row| event(row, key)).collect::<Result<_, _>>()?;
+    session.events = Arc::new(events.iter().map(|row| event(row, key)).collect::<Result<_, _>>()?);
     Ok(Some(session))
 }
 
@@ -103,7 +103,7 @@ fn session(row: &Row, app: &str) -> Result<StoredSession, SessionError> {
         app: state("app", "app_states")?.unwrap_or_else(Arc::default),
         user: state("shared", "user_states")?.unwrap_or_else(Arc::default),
         initial: state("initial", "sessions")?,
-        events: Vec::new(),
+        events: Arc::default(),
         key,
     })
 }

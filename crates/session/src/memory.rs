@@ -1,11 +1,15 @@
+use std::borrow::Borrow;
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{Hash, Hasher};
 use std::ops::Bound::{Excluded, Unbounded};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use async_trait::async_trait;
 use sessile_state::Delta;
 
 use crate::error::SessionError;
+use crate::event::Event;
 use crate::key::SessionKey;
 use crate::store::{
     Address, Appended, Commit, EventWindow, ListPlace, ListQuery, NewSession, ScopeKey, SessionEvent,
@@ -16,51 +20,59 @@ use crate::store::{
 /// copied.
 #[derive(Default)]
 pub struct MemoryStore {
-    /// A std mutex: it is never held across an `.await`.
-    tables: Mutex<Tables>,
+    /// Applications do not wait for each other. Std locks: they are never held across an `.await`.
+    apps: RwLock<BTreeMap<String, Arc<Mutex<App>>>>,
 }
 
 #[derive(Default)]
-struct Tables {
-    sessions: BTreeMap<SessionKey, Row>,
-    scopes: HashMap<ScopeKey, Scope>,
-    /// The sessions of each application, and of each of its users, by their last change.
-    by_time: HashMap<(String, Option<String>), BTreeSet<Place>>,
+struct App {
+    shared: Shared,
+    users: BTreeMap<String, User>,
+    by_time: BTreeSet<Place>,
 }
 
-#[derive(Default, Clone)]
-struct Scope {
+#[derive(Default)]
+struct User {
+    shared: Shared,
+    sessions: BTreeMap<String, Row>,
+    by_time: BTreeSet<Place>,
+}
+
+/// State that sessions share.
+#[derive(Default)]
+struct Shared {
     version: Version,
     state: Arc<StateMap>,
 }
 
 struct Row {
+    name: Arc<Name>,
     update_time: f64,
     initial: Arc<StateMap>,
     state: Arc<StateMap>,
-    events: Vec<SessionEvent>,
-    /// Where an event is, by its id.
-    by_id: HashMap<String, usize>,
+    /// The events that were there at the last reading of all of them, as readers share them.
+    read: Arc<Vec<SessionEvent>>,
+    /// Those since.
+    new: Vec<SessionEvent>,
+    by_id: HashMap<ById, Version>,
 }
 
-/// Sorted as lists are.
-#[derive(Debug, Clone, PartialEq)]
-struct Place(ListPlace);
-
-impl Eq for Place {}
-
-impl PartialOrd for Place {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
+/// A session under its application.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Name {
+    user: String,
+    id: String,
 }
 
-impl Ord for Place {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        let (a, b) = (&self.0, &other.0);
-        a.update_time.total_cmp(&b.update_time).then_with(|| (&a.user, &a.id).cmp(&(&b.user, &b.id)))
-    }
+/// Where a session is in a list. Sorted as lists are.
+#[derive(Debug, Clone)]
+struct Place {
+    update_time: f64,
+    name: Arc<Name>,
 }
+
+/// An event that is found by its id.
+struct ById(Arc<Event>);
 
 impl MemoryStore {
     /// A store without sessions.
@@ -68,34 +80,44 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// No code that can panic runs under the lock, so what it guards is whole.
-    fn tables(&self) -> MutexGuard<'_, Tables> {
-        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The application, if something was ever written to it.
+    fn app(&self, app: &str) -> Option<Arc<Mutex<App>>> {
+        self.apps.read().unwrap_or_else(PoisonError::into_inner).get(app).cloned()
     }
+
+    /// The application, for a write that makes it if need be.
+    fn app_or_new(&self, app: &str) -> Arc<Mutex<App>> {
+        self.app(app).unwrap_or_else(|| {
+            let mut apps = self.apps.write().unwrap_or_else(PoisonError::into_inner);
+            apps.entry(app.to_owned()).or_default().clone()
+        })
+    }
+}
+
+/// No code that can panic runs under the lock, so what it guards is whole.
+fn lock(app: &Mutex<App>) -> MutexGuard<'_, App> {
+    app.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[async_trait]
 impl Store for MemoryStore {
     async fn create(&self, new: NewSession) -> Result<StoredSession, SessionError> {
-        let mut tables = self.tables();
-        if tables.sessions.contains_key(&new.key) {
+        let app = self.app_or_new(new.key.app());
+        let app = &mut *lock(&app);
+        if app.row(&new.key).is_some() {
             return Err(SessionError::AlreadyExists { key: new.key });
         }
-        tables.write_scopes(&new.key, &new.app, &new.user);
-        let initial = Arc::new(new.session);
-        let mut row = Row {
-            update_time: new.time,
-            initial: initial.clone(),
-            state: initial,
-            events: Vec::new(),
-            by_id: HashMap::new(),
-        };
+        let user = app.users.entry(new.key.user().to_owned()).or_default();
+        app.shared.write(&new.app);
+        user.shared.write(&new.user);
+        let mut row = Row::new(&new.key, new.session, new.time);
         for (event, delta) in new.events {
             row.push(event, &delta);
         }
-        tables.place(&new.key, row.update_time);
-        let stored = tables.read(&new.key, &row, EventWindow::ALL);
-        tables.sessions.insert(new.key, row);
+        app.by_time.insert(row.place());
+        user.by_time.insert(row.place());
+        let stored = row.read(&app.shared, &user.shared, new.key.clone(), EventWindow::ALL);
+        user.sessions.insert(new.key.id().to_owned(), row);
         Ok(stored)
     }
 
@@ -104,178 +126,292 @@ impl Store for MemoryStore {
         key: &SessionKey,
         window: EventWindow,
     ) -> Result<Option<StoredSession>, SessionError> {
-        let tables = self.tables();
-        Ok(tables.sessions.get(key).map(|row| tables.read(key, row, window)))
+        let Some(app) = self.app(key.app()) else { return Ok(None) };
+        Ok(lock(&app).read(key.clone(), window))
     }
 
     async fn list(&self, query: &ListQuery) -> Result<Vec<StoredSession>, SessionError> {
-        let tables = self.tables();
-        let list = (query.app.clone(), query.user.clone());
-        let Some(places) = tables.by_time.get(&list) else { return Ok(Vec::new()) };
-        let after = query.after.clone().map(Place);
+        let Some(app) = self.app(&query.app) else { return Ok(Vec::new()) };
+        let app = &mut *lock(&app);
+        let places = match &query.user {
+            None => &app.by_time,
+            Some(user) => match app.users.get(user) {
+                Some(user) => &user.by_time,
+                None => return Ok(Vec::new()),
+            },
+        };
+        let after = query.after.clone().map(Place::from);
         let passing: Box<dyn Iterator<Item = &Place>> = match (query.newest_first, after) {
             (false, None) => Box::new(places.iter()),
             (false, Some(after)) => Box::new(places.range((Excluded(after), Unbounded))),
             (true, None) => Box::new(places.iter().rev()),
             (true, Some(after)) => Box::new(places.range(..after).rev()),
         };
-        let rows = passing.take(query.limit).filter_map(|place| {
-            tables.sessions.get_key_value(&SessionKey::from_stored(&query.app, &place.0.user, &place.0.id))
-        });
-        Ok(rows.map(|(key, row)| tables.read(key, row, EventWindow::NONE)).collect())
+        let page: Vec<Arc<Name>> = passing.take(query.limit).map(|place| place.name.clone()).collect();
+        let key = |name: &Name| SessionKey::from_stored(&query.app, &name.user, &name.id);
+        Ok(page.iter().filter_map(|name| app.read(key(name), EventWindow::NONE)).collect())
     }
 
     async fn delete(&self, key: &SessionKey, expect: Option<Version>) -> Result<bool, SessionError> {
-        let mut tables = self.tables();
-        let Some(row) = tables.sessions.get(key) else { return Ok(false) };
-        let actual = row.version();
+        let Some(app) = self.app(key.app()) else { return Ok(false) };
+        let app = &mut *lock(&app);
+        let Some(row) = app.row(key) else { return Ok(false) };
+        let (actual, place) = (row.version(), row.place());
         if let Some(expected) = expect.filter(|expected| *expected != actual) {
             let scope = sessile_state::Scope::Session;
             return Err(SessionError::Conflict { key: key.clone(), scope, expected, actual });
         }
-        let time = row.update_time;
-        tables.sessions.remove(key);
-        tables.displace(key, time);
+        app.by_time.remove(&place);
+        if let Some(user) = app.users.get_mut(key.user()) {
+            user.by_time.remove(&place);
+            user.sessions.remove(key.id());
+        }
         Ok(true)
     }
 
     async fn append(&self, commit: Commit) -> Result<Appended, SessionError> {
-        let mut tables = self.tables();
         let Commit { key, event, delta, expect } = commit;
-        let (app, user) = (tables.version(&ScopeKey::app_of(&key)), tables.version(&ScopeKey::user_of(&key)));
-        let Some(row) = tables.sessions.get(&key) else { return Err(SessionError::NotFound { key }) };
-        if let Some(&place) = row.by_id.get(&event.id) {
-            let first = &row.events[place];
-            return match *first.event == *event {
-                true => Ok(Appended { version: first.version, update_time: row.update_time }),
+        let Some(app) = self.app(key.app()) else { return Err(SessionError::NotFound { key }) };
+        let App { shared, users, by_time } = &mut *lock(&app);
+        let Some(user) = users.get_mut(key.user()) else { return Err(SessionError::NotFound { key }) };
+        let Some(row) = user.sessions.get_mut(key.id()) else { return Err(SessionError::NotFound { key }) };
+        if let Some((first, version)) = row.by_id.get_key_value(event.id.as_str()) {
+            return match *first.0 == *event {
+                true => Ok(Appended { version: *version, update_time: row.update_time }),
                 false => Err(SessionError::EventConflict { key, id: event.id.clone() }),
             };
         }
-        expect.check(&key, row.version(), user, app)?;
-        let before = row.update_time;
-        tables.write_scopes(&key, &delta.app, &delta.user);
-        tables.displace(&key, before);
-        let Some(row) = tables.sessions.get_mut(&key) else { return Err(SessionError::NotFound { key }) };
+        expect.check(&key, row.version(), user.shared.version, shared.version)?;
+        let before = row.place();
         row.push(event, &delta.session);
-        let appended = Appended { version: row.version(), update_time: row.update_time };
-        tables.place(&key, appended.update_time);
-        Ok(appended)
+        shared.write(&delta.app);
+        user.shared.write(&delta.user);
+        for places in [by_time, &mut user.by_time] {
+            places.remove(&before);
+            places.insert(row.place());
+        }
+        Ok(Appended { version: row.version(), update_time: row.update_time })
     }
 
     async fn scope_state(&self, scope: &ScopeKey) -> Result<StateMap, SessionError> {
-        Ok((*self.tables().scope(scope).state).clone())
+        let (ScopeKey::App(app) | ScopeKey::User(app, _)) = scope;
+        let Some(app) = self.app(app) else { return Ok(StateMap::new()) };
+        let app = lock(&app);
+        let state = match scope {
+            ScopeKey::App(_) => Some(&app.shared),
+            ScopeKey::User(_, user) => app.users.get(user).map(|user| &user.shared),
+        };
+        Ok(state.map_or_else(StateMap::new, |shared| (*shared.state).clone()))
     }
 
     async fn write_scope(&self, scope: &ScopeKey, delta: Delta, _time: f64) -> Result<(), SessionError> {
-        self.tables().write_scope(scope.clone(), &delta);
+        let (ScopeKey::App(app) | ScopeKey::User(app, _)) = scope;
+        let app = self.app_or_new(app);
+        let app = &mut *lock(&app);
+        match scope {
+            ScopeKey::App(_) => app.shared.write(&delta),
+            ScopeKey::User(_, user) => app.users.entry(user.clone()).or_default().shared.write(&delta),
+        }
         Ok(())
     }
 
     async fn addresses(&self, after: Option<&Address>, limit: usize) -> Result<Vec<Address>, SessionError> {
-        let tables = self.tables();
-        let scopes = tables.scopes.keys().cloned().map(Address::Scope);
-        let mut passing: Vec<Address> =
-            scopes.filter(|address| after.is_none_or(|after| address > after)).collect();
+        let apps = self.apps.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let passes = |address: &Address| after.is_none_or(|after| address > after);
+        let mut passing = Vec::new();
+        for (name, app) in &apps {
+            let scopes = lock(app).scopes(name);
+            passing.extend(scopes.into_iter().map(Address::Scope).filter(passes));
+        }
         passing.sort();
-        let start = match after {
-            Some(Address::Session(key)) => Excluded(key),
-            _ => Unbounded,
+        let first = match after {
+            Some(Address::Session(key)) => Some(key),
+            _ => None,
         };
-        let sessions = tables.sessions.range::<SessionKey, _>((start, Unbounded));
-        let sessions = sessions.map(|(key, _)| Address::Session(key.clone()));
-        Ok(passing.into_iter().chain(sessions).take(limit).collect())
+        for (name, app) in apps.range(first.map_or("", SessionKey::app).to_owned()..) {
+            if passing.len() >= limit {
+                break;
+            }
+            let first = first.filter(|key| key.app() == name.as_str());
+            passing.extend(lock(app).keys(name, first).take(limit - passing.len()).map(Address::Session));
+        }
+        passing.truncate(limit);
+        Ok(passing)
     }
 }
 
-impl Tables {
-    fn read(&self, key: &SessionKey, row: &Row, window: EventWindow) -> StoredSession {
-        let (app, user) = (self.scope(&ScopeKey::app_of(key)), self.scope(&ScopeKey::user_of(key)));
-        StoredSession {
-            key: key.clone(),
-            version: row.version(),
-            app_version: app.version,
-            user_version: user.version,
-            update_time: row.update_time,
-            session: row.state.clone(),
-            app: app.state,
-            user: user.state,
-            initial: Some(row.initial.clone()),
-            events: row.window(window),
-        }
+impl App {
+    /// Where this application's shared state is.
+    fn scopes(&self, app: &str) -> Vec<ScopeKey> {
+        let own = (self.shared.version > 0).then(|| ScopeKey::App(app.to_owned()));
+        let users = self.users.iter().filter(|(_, user)| user.shared.version > 0);
+        own.into_iter().chain(users.map(|(user, _)| ScopeKey::User(app.to_owned(), user.clone()))).collect()
     }
 
-    fn scope(&self, scope: &ScopeKey) -> Scope {
-        self.scopes.get(scope).cloned().unwrap_or_else(Scope::default)
+    /// Its sessions after one of them, in the order of their keys.
+    fn keys(&self, app: &str, after: Option<&SessionKey>) -> impl Iterator<Item = SessionKey> {
+        let users = self.users.range(after.map_or("", SessionKey::user).to_owned()..);
+        users.flat_map(move |(user, rows)| {
+            let start = match after.filter(|key| key.user() == user.as_str()) {
+                Some(key) => Excluded(key.id().to_owned()),
+                None => Unbounded,
+            };
+            let ids = rows.sessions.range((start, Unbounded)).map(|(id, _)| id);
+            ids.map(move |id| SessionKey::from_stored(app, user, id))
+        })
     }
 
-    fn version(&self, scope: &ScopeKey) -> Version {
-        self.scopes.get(scope).map_or(0, |scope| scope.version)
+    fn row(&self, key: &SessionKey) -> Option<&Row> {
+        self.users.get(key.user())?.sessions.get(key.id())
     }
 
-    fn write_scopes(&mut self, key: &SessionKey, app: &Delta, user: &Delta) {
-        self.write_scope(ScopeKey::app_of(key), app);
-        self.write_scope(ScopeKey::user_of(key), user);
+    fn read(&mut self, key: SessionKey, window: EventWindow) -> Option<StoredSession> {
+        let user = self.users.get_mut(key.user())?;
+        let row = user.sessions.get_mut(key.id())?;
+        Some(row.read(&self.shared, &user.shared, key, window))
     }
+}
 
-    fn write_scope(&mut self, scope: ScopeKey, delta: &Delta) {
+impl Shared {
+    fn write(&mut self, delta: &Delta) {
         if !delta.is_empty() {
-            let scope = self.scopes.entry(scope).or_default();
-            scope.version += 1;
-            apply(Arc::make_mut(&mut scope.state), delta);
-        }
-    }
-
-    fn place(&mut self, key: &SessionKey, time: f64) {
-        for list in lists_of(key) {
-            self.by_time.entry(list).or_default().insert(place_of(key, time));
-        }
-    }
-
-    fn displace(&mut self, key: &SessionKey, time: f64) {
-        for list in lists_of(key) {
-            if let Some(places) = self.by_time.get_mut(&list) {
-                places.remove(&place_of(key, time));
-            }
+            self.version += 1;
+            apply(Arc::make_mut(&mut self.state), delta);
         }
     }
 }
 
 impl Row {
-    fn version(&self) -> Version {
-        self.events.len() as Version
+    fn new(key: &SessionKey, state: StateMap, time: f64) -> Self {
+        let initial = Arc::new(state);
+        Self {
+            name: Arc::new(Name { user: key.user().to_owned(), id: key.id().to_owned() }),
+            update_time: time,
+            initial: initial.clone(),
+            state: initial,
+            read: Arc::default(),
+            new: Vec::new(),
+            by_id: HashMap::new(),
+        }
     }
 
-    fn push(&mut self, event: Arc<crate::event::Event>, delta: &Delta) {
+    fn len(&self) -> usize {
+        self.read.len() + self.new.len()
+    }
+
+    fn version(&self) -> Version {
+        self.len() as Version
+    }
+
+    fn place(&self) -> Place {
+        Place { update_time: self.update_time, name: self.name.clone() }
+    }
+
+    fn push(&mut self, event: Arc<Event>, delta: &Delta) {
         self.update_time = next_update_time(self.update_time, event.timestamp);
         if !delta.is_empty() {
             apply(Arc::make_mut(&mut self.state), delta);
         }
-        self.by_id.insert(event.id.clone(), self.events.len());
-        self.events.push(SessionEvent { version: self.version() + 1, event });
+        let version = self.version() + 1;
+        self.by_id.insert(ById(event.clone()), version);
+        self.new.push(SessionEvent { version, event });
+    }
+
+    fn read(&mut self, app: &Shared, user: &Shared, key: SessionKey, window: EventWindow) -> StoredSession {
+        StoredSession {
+            key,
+            version: self.version(),
+            app_version: app.version,
+            user_version: user.version,
+            update_time: self.update_time,
+            session: self.state.clone(),
+            app: app.state.clone(),
+            user: user.state.clone(),
+            initial: Some(self.initial.clone()),
+            events: self.window(window),
+        }
     }
 
     /// Version `n` is at place `n - 1`, so versions are found without looking at events.
-    fn window(&self, window: EventWindow) -> Vec<SessionEvent> {
-        let place = |version: Version| usize::try_from(version).unwrap_or(usize::MAX).min(self.events.len());
+    fn window(&mut self, window: EventWindow) -> Arc<Vec<SessionEvent>> {
+        let length = self.len();
+        let place = |version: Version| usize::try_from(version).unwrap_or(usize::MAX).min(length);
         let start = window.after_version.map_or(0, place);
-        let end = window.until_version.map_or(self.events.len(), place).max(start);
-        let events = &self.events[start..end];
-        if window.after_time.is_none() {
-            let skipped = window.last.map_or(0, |last| events.len().saturating_sub(last));
-            return events[skipped..].to_vec();
-        }
+        let end = window.until_version.map_or(length, place).max(start);
         let last = window.last.unwrap_or(usize::MAX);
+        if window.after_time.is_none() {
+            let start = start.max(end.saturating_sub(last));
+            return if end - start == length {
+                self.all()
+            } else {
+                Arc::new(self.between(start, end).collect())
+            };
+        }
         let mut passing: Vec<_> =
-            events.iter().rev().filter(|event| window.admits(event)).take(last).cloned().collect();
+            self.between(start, end).rev().filter(|event| window.admits(event)).take(last).collect();
         passing.reverse();
-        passing
+        Arc::new(passing)
+    }
+
+    /// All events, shared. What is new is added to what readers share; if some reader still holds that, its
+    /// pointers are copied for once.
+    fn all(&mut self) -> Arc<Vec<SessionEvent>> {
+        if !self.new.is_empty() {
+            Arc::make_mut(&mut self.read).append(&mut self.new);
+        }
+        self.read.clone()
+    }
+
+    fn between(&self, start: usize, end: usize) -> impl DoubleEndedIterator<Item = SessionEvent> {
+        let old = self.read.len();
+        let read = &self.read[start.min(old)..end.min(old)];
+        let new = &self.new[start.max(old) - old..end.max(old) - old];
+        read.iter().chain(new).cloned()
     }
 }
 
-fn lists_of(key: &SessionKey) -> [(String, Option<String>); 2] {
-    [(key.app().to_owned(), None), (key.app().to_owned(), Some(key.user().to_owned()))]
+impl From<ListPlace> for Place {
+    fn from(ListPlace { update_time, user, id }: ListPlace) -> Self {
+        Self { update_time, name: Arc::new(Name { user, id }) }
+    }
 }
 
-fn place_of(key: &SessionKey, update_time: f64) -> Place {
-    Place(ListPlace { update_time, user: key.user().to_owned(), id: key.id().to_owned() })
+impl Ord for Place {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.update_time.total_cmp(&other.update_time).then_with(|| self.name.cmp(&other.name))
+    }
 }
+
+impl PartialOrd for Place {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Place {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Place {}
+
+impl Borrow<str> for ById {
+    fn borrow(&self) -> &str {
+        &self.0.id
+    }
+}
+
+impl Hash for ById {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.id.hash(state);
+    }
+}
+
+impl PartialEq for ById {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.id == other.0.id
+    }
+}
+
+impl Eq for ById {}

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
-use sessile_state::{Delta, SharedValue, State, StateError, merge_scopes};
+use sessile_state::{SharedValue, State, StateError, merge_scopes};
 
 use crate::key::SessionKey;
 use crate::store::{SessionEvent, StateMap, StoredSession, Version, apply};
@@ -19,7 +19,8 @@ pub struct Session {
     scope_versions: ScopeVersions,
     update_time: f64,
     state: SessionState,
-    events: Vec<SessionEvent>,
+    /// Copied when an event is added while others share it; the events themselves never are.
+    events: Arc<Vec<SessionEvent>>,
 }
 
 /// The versions of the shared state that a session was read with.
@@ -62,7 +63,7 @@ impl Session {
     /// Takes in a newer reading, whose events are those after this version.
     pub(crate) fn catch_up(&mut self, newer: Self) {
         let mut events = std::mem::take(&mut self.events);
-        events.extend(newer.events);
+        Arc::make_mut(&mut events).extend(newer.events.iter().cloned());
         *self = Self {
             events,
             key: newer.key,
@@ -74,11 +75,11 @@ impl Session {
     }
 
     /// Takes in an event that was appended right after this version.
-    pub(crate) fn advance(&mut self, event: SessionEvent, delta: &Delta, update_time: f64) {
+    pub(crate) fn advance(&mut self, event: SessionEvent, update_time: f64) {
         self.version = event.version;
         self.update_time = update_time;
-        apply(Arc::make_mut(&mut self.state.0), delta);
-        self.events.push(event);
+        apply(Arc::make_mut(&mut self.state.0), &event.delta());
+        Arc::make_mut(&mut self.events).push(event);
     }
 }
 

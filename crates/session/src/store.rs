@@ -134,8 +134,8 @@ pub struct StoredSession {
     pub user: Arc<StateMap>,
     /// The session's own state at version 0, if it was kept.
     pub initial: Option<Arc<StateMap>>,
-    /// The events of the window, in the order of their versions.
-    pub events: Vec<SessionEvent>,
+    /// The events of the window, in the order of their versions; stores may share them among readers.
+    pub events: Arc<Vec<SessionEvent>>,
 }
 
 /// An event in its session.

@@ -45,7 +45,7 @@ pub(crate) fn get_in(
     let mut rows = statement.query([key.app(), key.user(), key.id()]).map_err(doing("read a session"))?;
     let Some(row) = rows.next().map_err(doing("read a session"))? else { return Ok(None) };
     let mut session = session(row, layout, key.app())?;
-    session.events = events(connection, layout, key, window)?;
+    session.events = Arc::new(events(connection, layout, key, window)?);
     Ok(Some(session))
 }
 
@@ -80,7 +80,7 @@ fn session(row: &Row<'_>, layout: Layout, app: &str) -> Result<StoredSession, Se
         version: version(4)?,
         app_version: version(7)?,
         user_version: version(9)?,
-        events: Vec::new(),
+        events: Arc::default(),
         key,
     })
 }

@@ -1,7 +1,5 @@
 use std::sync::Arc;
 
-use sessile_state::Delta;
-
 use super::SessionService;
 use super::check::prepared;
 use crate::error::SessionError;
@@ -53,10 +51,10 @@ impl SessionService {
         let expect = Expect { session: session_version, ..Expect::default() };
         match self.commit(session.key(), event, expect).await? {
             Outcome::Partial(event) => Ok(event),
-            Outcome::Committed { event, delta, appended } => {
+            Outcome::Committed { event, appended } => {
                 if appended.version == session.version() + 1 {
                     let event = SessionEvent { version: appended.version, event: event.clone() };
-                    session.advance(event, &delta, appended.update_time);
+                    session.advance(event, appended.update_time);
                 } else if appended.version > session.version() {
                     self.refresh(session).await?;
                 }
@@ -90,11 +88,11 @@ impl SessionService {
         }
         let mut event = self.completed(event);
         let scoped = prepared(&mut event)?;
-        let (delta, event) = (event.delta(), Arc::new(event));
+        let event = Arc::new(event);
         let commit = Commit { key: key.clone(), event: event.clone(), delta: scoped, expect };
         let appended = self.store.append(commit).await?;
         self.watchers.tell(key);
-        Ok(Outcome::Committed { event, delta, appended })
+        Ok(Outcome::Committed { event, appended })
     }
 
     /// The event with an id and a time, if it had none.
@@ -121,5 +119,5 @@ impl SessionService {
 
 pub(super) enum Outcome {
     Partial(Arc<Event>),
-    Committed { event: Arc<Event>, delta: Delta, appended: Appended },
+    Committed { event: Arc<Event>, appended: Appended },
 }

@@ -9,16 +9,19 @@ use crate::key::check_event;
 /// Separates a delta by scope, without its `temp:` keys, if every key can be stored and read back
 /// under its name.
 pub(super) fn checked(delta: &Delta) -> Result<ScopedDelta, SessionError> {
-    for (key, _) in delta.iter() {
-        let (scope, name) = Scope::of(key);
-        if scope != Scope::Session && Scope::of(name).0 == scope {
-            return Err(SessionError::InvalidState {
-                key: key.to_owned(),
-                reason: format!("it has the prefix `{}` twice; write it once", scope.prefix()),
-            });
-        }
-    }
+    delta.iter().try_for_each(|(key, _)| check_name(key))?;
     Ok(delta.split())
+}
+
+fn check_name(key: &str) -> Result<(), SessionError> {
+    let (scope, name) = Scope::of(key);
+    if scope != Scope::Session && Scope::of(name).0 == scope {
+        return Err(SessionError::InvalidState {
+            key: key.to_owned(),
+            reason: format!("it has the prefix `{}` twice; write it once", scope.prefix()),
+        });
+    }
+    Ok(())
 }
 
 /// The years that every store and google-adk can write.
@@ -37,13 +40,13 @@ pub(super) fn prepared(event: &mut Event) -> Result<ScopedDelta, SessionError> {
     if event.invocation_id.chars().count() > 256 {
         return Err(invalid(event, "its invocation id is longer than 256 characters"));
     }
-    let mut delta = event.delta();
-    let all = delta.len();
-    delta.retain(|key| Scope::of(key).0 != Scope::Temp);
-    if delta.len() < all {
+    if event.actions.state_delta.keys().any(|key| Scope::of(key).0 == Scope::Temp) {
+        let mut delta = event.delta();
+        delta.retain(|key| Scope::of(key).0 != Scope::Temp);
         event.set_delta(&delta);
     }
-    checked(&delta)
+    event.actions.state_delta.keys().try_for_each(|key| check_name(key))?;
+    Ok(event.scoped_delta())
 }
 
 fn invalid(event: &Event, reason: &str) -> SessionError {

@@ -46,9 +46,9 @@ impl SessionService {
         event.actions.rewind_before_invocation_id = Some(before_invocation.to_owned());
         let expect = Expect { session: Some(stored.version), ..Expect::default() };
         let mut session = Session::from(stored);
-        if let Outcome::Committed { event, delta, appended } = self.commit(key, event, expect).await? {
+        if let Outcome::Committed { event, appended } = self.commit(key, event, expect).await? {
             let event = SessionEvent { version: appended.version, event };
-            session.advance(event, &delta, appended.update_time);
+            session.advance(event, appended.update_time);
         }
         Ok(session)
     }
@@ -113,7 +113,7 @@ fn initial(stored: &StoredSession) -> StateMap {
         return Arc::unwrap_or_clone(initial.clone());
     }
     let mut state = (*stored.session).clone();
-    for event in &stored.events {
+    for event in stored.events.iter() {
         event.delta().split().session.iter().for_each(|(key, _)| drop(state.remove(key)));
     }
     state

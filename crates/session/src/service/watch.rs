@@ -58,7 +58,7 @@ impl Watch {
             told.as_mut().enable();
             let window = EventWindow::after_version(self.seen);
             let Some(stored) = self.store.get(&self.key, window).await? else { return Ok(None) };
-            self.ready = stored.events.into();
+            self.ready = Arc::unwrap_or_clone(stored.events).into();
             if self.ready.is_empty() {
                 // Elapsed or told, it looks again: other processes tell nobody.
                 drop(tokio::time::timeout(self.poll_interval, told).await);
