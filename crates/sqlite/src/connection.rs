@@ -5,7 +5,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
-use sessile_session::{SessionError, doing};
+use sessile_session::SessionError;
+
+use crate::failure::doing;
 
 /// How the file is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,6 +100,12 @@ impl SqliteOptions {
     fn open(&self, flags: OpenFlags) -> Result<Connection, SessionError> {
         let connection = Connection::open_with_flags(&self.path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
             .map_err(|error| explained(&self.path, error))?;
+        // Where it may not write, SQLite opens the file to read it only. To go on would leave companions of the file
+        // that may not be written either.
+        let wanted = flags.contains(OpenFlags::SQLITE_OPEN_READ_WRITE);
+        if wanted && connection.is_readonly(rusqlite::MAIN_DB).map_err(doing("open the SQLite file"))? {
+            return Err(read_only(&self.path));
+        }
         connection.busy_timeout(self.busy_timeout).map_err(doing("set the busy timeout"))?;
         connection.set_prepared_statement_cache_capacity(64);
         connection
@@ -113,15 +121,32 @@ pub(crate) fn unusable(reason: String) -> SessionError {
 
 /// What to do about a file that cannot be opened or prepared.
 pub(crate) fn explained(path: &Path, error: rusqlite::Error) -> SessionError {
-    let path = path.display();
     match error.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) => unusable(format!("{path} is not a SQLite database")),
-        Some(ErrorCode::ReadOnly) => {
-            unusable(format!("{path} is read-only; make the file and its folder writable"))
-        }
+        Some(ErrorCode::NotADatabase) => unusable(format!("{} is not a SQLite database", path.display())),
+        Some(ErrorCode::ReadOnly) => read_only(path),
         Some(ErrorCode::CannotOpen) => unusable(format!(
-            "{path} cannot be opened ({error}); does its folder exist, and may it be written?"
+            "{} cannot be opened ({error}); does its folder exist, and may file and folder be written?",
+            path.display()
         )),
-        _ => SessionError::Backend { action: "open the SQLite file", source: error.into() },
+        _ => doing("open the SQLite file")(error),
     }
+}
+
+/// Why a file that was opened cannot be made ours, with its name.
+pub(crate) fn not_migrated(path: &Path, error: SessionError) -> SessionError {
+    match error {
+        SessionError::Unusable { reason } => unusable(format!("{}: {reason}", path.display())),
+        // The folder may not be written, where SQLite keeps a companion of the file.
+        SessionError::Unavailable { source, .. }
+            if source.downcast_ref().and_then(rusqlite::Error::sqlite_error_code)
+                == Some(ErrorCode::ReadOnly) =>
+        {
+            read_only(path)
+        }
+        other => other,
+    }
+}
+
+fn read_only(path: &Path) -> SessionError {
+    unusable(format!("{} is read-only; make the file and its folder writable", path.display()))
 }

@@ -6,6 +6,7 @@
 
 mod addresses;
 mod connection;
+mod failure;
 mod layout;
 mod migrate;
 mod read;

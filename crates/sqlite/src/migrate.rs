@@ -1,9 +1,10 @@
 //! Making a file ours, without disturbing google-adk.
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
-use sessile_session::{SessionError, doing};
+use sessile_session::SessionError;
 
 use crate::connection::unusable;
+use crate::failure::doing;
 use crate::layout::Layout;
 
 /// The last migration that this version knows.

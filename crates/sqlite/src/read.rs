@@ -5,9 +5,10 @@ use std::sync::Arc;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
 use sessile_session::{
-    EventWindow, ListQuery, ScopeKey, SessionError, SessionEvent, SessionKey, StateMap, StoredSession, doing,
+    EventWindow, ListQuery, ScopeKey, SessionError, SessionEvent, SessionKey, StateMap, StoredSession,
 };
 
+use crate::failure::doing;
 use crate::layout::Layout;
 use crate::rows::{EVENT_COLUMNS, corrupt, event, state};
 

@@ -4,13 +4,14 @@ use async_trait::async_trait;
 use rusqlite::Connection;
 use sessile_session::{
     Address, Appended, Commit, EventWindow, ListQuery, NewSession, ScopeKey, SessionError, SessionKey,
-    StateMap, Store, StoredSession, Version, doing,
+    StateMap, Store, StoredSession, Version,
 };
 use sessile_state::Delta;
 use tokio::sync::Semaphore;
 
 use crate::addresses::addresses;
-use crate::connection::SqliteOptions;
+use crate::connection::{SqliteOptions, not_migrated};
+use crate::failure::doing;
 use crate::layout::Layout;
 use crate::migrate::migrate;
 use crate::read;
@@ -74,12 +75,7 @@ impl SqliteStore {
 
     fn open_now(options: SqliteOptions) -> Result<Self, SessionError> {
         let mut connection = options.open_writer()?;
-        let layout = migrate(&mut connection).map_err(|error| match error {
-            SessionError::Unusable { reason } => {
-                SessionError::Unusable { reason: format!("{}: {reason}", options.path.display()) }
-            }
-            other => other,
-        })?;
+        let layout = migrate(&mut connection).map_err(|error| not_migrated(&options.path, error))?;
         let writer = Writer::start(connection, layout)?;
         let readers = Readers { free: Semaphore::new(options.readers), idle: Mutex::default(), options };
         Ok(Self { layout, writer, readers: Arc::new(readers) })

@@ -8,10 +8,11 @@ use std::collections::hash_map::Entry;
 use rusqlite::{Connection, OptionalExtension, params};
 use sessile_session::{
     Appended, Commit, Event, EventWindow, NewSession, ScopeKey, SessionError, SessionKey, StoredSession,
-    Version, doing,
+    Version,
 };
 use sessile_state::{Delta, Scope};
 
+use crate::failure::doing;
 use crate::layout::Layout;
 use crate::read;
 use crate::rows::{EVENT_COLUMNS, StateText, corrupt, event};

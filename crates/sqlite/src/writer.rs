@@ -1,11 +1,13 @@
 //! The one thread that writes: everything that waits is committed together.
 
+use std::sync::Arc;
 use std::thread;
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
-use sessile_session::{SessionError, doing};
+use sessile_session::SessionError;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::failure::doing;
 use crate::layout::Layout;
 use crate::write::Batch;
 
@@ -114,8 +116,8 @@ fn run(mut connection: Connection, layout: Layout, mut waiting: mpsc::Receiver<B
             Ok(transaction) => commit(transaction, layout, &mut tasks),
             // Nothing was done, and waiting again for each would add up.
             Err(error) => {
-                let text = error.to_string();
-                tasks.into_iter().for_each(|task| task.finish(Some(busy(&text))));
+                let error = Arc::new(error);
+                tasks.into_iter().for_each(|task| task.finish(Some(shared(&error))));
                 continue;
             }
         };
@@ -127,8 +129,15 @@ fn run(mut connection: Connection, layout: Layout, mut waiting: mpsc::Receiver<B
     }
 }
 
-fn busy(text: &str) -> SessionError {
-    SessionError::Backend { action: "write", source: text.into() }
+/// The same error, for each of many.
+fn shared(error: &Arc<SessionError>) -> SessionError {
+    let source = error.clone().into();
+    match &**error {
+        SessionError::Unavailable { action, reason, .. } => {
+            SessionError::Unavailable { action, reason: reason.clone(), source }
+        }
+        _ => SessionError::Backend { action: "write", source },
+    }
 }
 
 fn commit_alone(connection: &mut Connection, layout: Layout, task: Box<dyn Task>) {

@@ -14,7 +14,9 @@ mod file;
 mod process;
 mod support;
 
-use std::path::PathBuf;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -43,6 +45,8 @@ tests![
     eight_processes_count_to_1600,
     a_full_disk_or_an_interrupted_commit_changes_nothing,
     without_any_room_opening_is_an_error,
+    a_full_disk_refuses_and_loses_nothing_until_there_is_room,
+    a_file_or_folder_that_may_not_be_written_is_refused_untouched,
 ];
 
 fn main() -> ExitCode {
@@ -166,5 +170,43 @@ async fn without_any_room_opening_is_an_error(path: PathBuf) {
     let said = Process::appending_with_room(file.path(), "first", 1, 1, &SESSIONS, 0).finish();
     assert!(said.acknowledged.is_empty() && said.not_opened.is_some(), "{said:?}");
     file.append_to_all("after").await;
+    assert_eq!(file.check().await, 4);
+}
+
+/// The disk is a real one, if small.
+async fn a_full_disk_refuses_and_loses_nothing_until_there_is_room(path: PathBuf) {
+    let disk = tempfile::tempdir().expect("a temporary folder is made");
+    let said = Process::filling_a_disk(&path, disk.path()).finish();
+    let found = said.checked.expect("everything is looked for");
+    assert!(found > 10, "{found} events found room");
+}
+
+async fn a_file_or_folder_that_may_not_be_written_is_refused_untouched(path: PathBuf) {
+    let mut file = File::new(path);
+    file.append_to_all("before").await;
+    let folder = file.path().parent().expect("a file is in a folder").to_owned();
+    let refusal = |what: &Path, mode: u32, path: &Path| {
+        let before = std::fs::metadata(what).expect("it is there").permissions();
+        std::fs::set_permissions(what, Permissions::from_mode(mode)).expect("it is ours");
+        let said = Process::opening(path).finish();
+        std::fs::set_permissions(what, before).expect("it is ours");
+        said.refused.clone().unwrap_or_else(|| panic!("{} may not be opened: {said:?}", path.display()))
+    };
+    // The thread that writes closes the file a moment after its service is dropped.
+    while file.path().with_extension("db-wal").exists() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let contents = std::fs::read(file.path()).expect("it can be read");
+    assert!(
+        refusal(file.path(), 0o444, file.path())
+            .contains("is read-only; make the file and its folder writable")
+    );
+    assert!(refusal(file.path(), 0o000, file.path()).contains("may file and folder be written?"));
+    assert!(refusal(&folder, 0o555, file.path()).contains("make the file and its folder writable"));
+    assert!(refusal(&folder, 0o555, &folder.join("new.db")).contains("may file and folder be written?"));
+    assert!(!folder.join("new.db").exists());
+    assert_eq!(std::fs::read(file.path()).expect("it can be read"), contents);
+    let said = Process::opening(file.path()).finish();
+    assert_eq!(said.checked, Some(0), "with its rights back it opens: {said:?}");
     assert_eq!(file.check().await, 4);
 }

@@ -27,6 +27,10 @@ pub(crate) struct Said {
     pub(crate) counted: Vec<u64>,
     /// Why the file could not be opened: `not-opened <error>`.
     pub(crate) not_opened: Option<String>,
+    /// Why the file is refused as it is: `refused <reason>`.
+    pub(crate) refused: Option<String>,
+    /// How many events were found where all were looked for: `checked <number>`.
+    pub(crate) checked: Option<usize>,
 }
 
 impl Process {
@@ -58,6 +62,33 @@ impl Process {
     pub(crate) fn counting(path: &Path, session: &str, times: u32) -> Self {
         let command = Command::new(this_program());
         Self::start(command, "count", path, &[session.to_owned(), times.to_string()])
+    }
+
+    /// One that fills a small disk of its own, on which it works with a copy of the file.
+    pub(crate) fn filling_a_disk(path: &Path, folder: &Path) -> Self {
+        // A disk of its own needs a view of the file system of its own; whoever is not root is made the
+        // root of that view first. Where even that is forbidden, the test fails.
+        let script = "mount -t tmpfs -o size=2m tmpfs \"$0\" && exec \"$@\"";
+        let mut command = Command::new("unshare");
+        if !is_root() {
+            command.args(["--user", "--map-root-user"]);
+        }
+        command.args(["--mount", "sh", "-c", script]).arg(folder).arg(this_program());
+        Self::start(command, "fill", path, &[folder.display().to_string()])
+    }
+
+    /// One that opens the file without the right of root to write everywhere.
+    pub(crate) fn opening(path: &Path) -> Self {
+        let command = match is_root() {
+            false => Command::new(this_program()),
+            true => {
+                let mut command = Command::new("setpriv");
+                let rights = "-dac_override,-dac_read_search";
+                command.args(["--bounding-set", rights, "--inh-caps", rights]).arg(this_program());
+                command
+            }
+        };
+        Self::start(command, "open", path, &[])
     }
 
     fn start(mut command: Command, role: &str, path: &Path, arguments: &[String]) -> Self {
@@ -103,6 +134,8 @@ impl Said {
                 ["acknowledged", session, id] => said.acknowledged.push((session.to_owned(), id.to_owned())),
                 ["failed", session, id, ..] => said.failed.push((session.to_owned(), id.to_owned())),
                 ["counted", number] => said.counted.push(number.parse().expect("a number")),
+                ["refused", ref why @ ..] => said.refused = Some(why.join(" ")),
+                ["checked", number] => said.checked = Some(number.parse().expect("a number")),
                 ["not-opened", ref why @ ..] => said.not_opened = Some(why.join(" ")),
                 _ => panic!("a child says {line:?}"),
             }
@@ -119,4 +152,9 @@ fn append_arguments(name: &str, tasks: u32, events: u32, sessions: &[&str]) -> V
 
 fn this_program() -> OsString {
     std::env::current_exe().expect("this program has a path").into_os_string()
+}
+
+fn is_root() -> bool {
+    let user = Command::new("id").arg("-u").output().expect("id runs");
+    user.stdout.trim_ascii() == b"0"
 }

@@ -1,0 +1,30 @@
+//! What a failure of SQLite means to the caller, and what to do about it.
+
+use rusqlite::ErrorCode;
+use sessile_session::{BoxError, SessionError};
+
+/// Makes an error one of ours, saying what was being done, and what to do if that is known.
+pub(crate) fn doing<E: Into<BoxError>>(action: &'static str) -> impl FnOnce(E) -> SessionError {
+    move |error| {
+        let source = error.into();
+        let code = source.downcast_ref().and_then(rusqlite::Error::sqlite_error_code);
+        match code.and_then(advice) {
+            Some(reason) => SessionError::Unavailable { action, reason: reason.to_owned(), source },
+            None => SessionError::Backend { action, source },
+        }
+    }
+}
+
+/// Why something cannot be done now, and what to do. Nothing of it was done.
+fn advice(code: ErrorCode) -> Option<&'static str> {
+    match code {
+        ErrorCode::DiskFull => Some("the disk is full; make room, and try again"),
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Some(
+            "another program holds the lock of the file (database is locked); try again, let it finish, or raise busy_timeout",
+        ),
+        ErrorCode::ReadOnly => {
+            Some("the file or its folder has become read-only; make both writable, and try again")
+        }
+        _ => None,
+    }
+}
