@@ -216,10 +216,8 @@ pub enum ToolError {
     },
 
     /// The result has no JSON form.
-    #[error("the result of `{tool}` is no JSON: {reason}")]
+    #[error("the tool's result has no JSON form: {reason}")]
     Result {
-        /// The tool.
-        tool: String,
         /// What is wrong with it.
         reason: String,
     },

@@ -7,7 +7,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Number, Value};
 
+use crate::error::NotJson;
 use crate::exact::{Exact, exact};
+use crate::to_json::to_json;
 
 /// A JSON value that many readers share: cloning it never copies an object, an array or a text.
 ///
@@ -38,6 +40,15 @@ enum Repr {
 }
 
 impl SharedValue {
+    /// Any value as JSON.
+    ///
+    /// # Errors
+    ///
+    /// [`NotJson`] says what has no JSON form, and where: a map with keys that are no texts, NaN, infinity.
+    pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> Result<Self, NotJson> {
+        to_json(value).map(Self::from)
+    }
+
     /// Parses a JSON text, keeping every digit of its numbers.
     ///
     /// # Errors

@@ -160,8 +160,7 @@ where
 
 fn to_json<T: Serialize, E: Into<BoxError>>(result: Result<T, E>) -> Result<Value, ToolError> {
     let value = result.map_err(|error| ToolError::Failed(error.into()))?;
-    serde_json::to_value(value).map_err(|error| ToolError::Result {
-        tool: std::any::type_name::<T>().to_owned(),
-        reason: error.to_string(),
-    })
+    let json = SharedValue::from_serialize(&value)
+        .map_err(|error| ToolError::Result { reason: error.to_string() })?;
+    Ok(json.into_value())
 }
