@@ -1,1 +1,52 @@
 //! Live sessions: state that reacts while people speak.
+//!
+//! [`Live::builder`] describes a session with a model that hears and speaks; connecting begins it. Its [`State`](sessile_state::State)
+//! flows through everything: callbacks and tools write it, extractors fill it from what was said, computed variables follow it,
+//! watches and phases react to it, and the `session:` keys tell what the connection is doing. Attached to a stored session,
+//! every turn becomes ordinary events.
+//!
+//! `docs/live.md` teaches it in one page; `ARCHITECTURE.md` shows the lanes.
+
+mod builder;
+mod callbacks;
+mod computed;
+mod control;
+mod error;
+mod event;
+mod extract;
+mod handle;
+mod inbox;
+mod link;
+mod pattern;
+mod phase;
+mod scripted;
+mod shared;
+mod signals;
+mod store;
+mod tool;
+mod transcript;
+mod transport;
+mod turn_gate;
+mod watch;
+mod wire;
+mod wire_phase;
+
+pub use builder::{Live, LiveBuilder};
+pub use error::LiveError;
+pub use event::{Events, LiveEvent};
+pub use extract::{Extractor, Trigger, TurnExtractor};
+pub use handle::LiveHandle;
+pub use link::Reconnect;
+pub use pattern::{Pattern, PatternOf};
+pub use phase::{Phase, PhaseChange, PhaseTrigger};
+pub use scripted::{Script, ScriptedServer};
+pub use tool::{LiveTool, Scheduling, ToolCall, ToolContext, ToolOutcome, ToolResponse};
+pub use transcript::{Turn, TurnItem};
+pub use transport::{
+    Connection, FrameReceiver, FrameSender, Platform, Received, Transport, TransportError, WebSocket,
+};
+pub use watch::{Change, Watch, WatchOn};
+pub use wire::{
+    ActivityHandling, MediaResolution, Modality, Sensitivity, TokenUsage, TurnCoverage, VoiceDetection,
+};
+pub use wire_phase::WirePhase;

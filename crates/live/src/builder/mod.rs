@@ -1,0 +1,176 @@
+//! Describing a live session, and beginning it.
+
+mod callbacks;
+mod check;
+mod connect;
+mod model;
+mod reactions;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sessile_session::{Clock, Ids, RandomIds, SessionKey, SessionService, SystemClock};
+use sessile_state::State;
+
+use crate::callbacks::{Callbacks, FastCallbacks};
+use crate::computed::Computed;
+use crate::extract::Extractor;
+use crate::link::{Reconnect, Timing};
+use crate::pattern::Pattern;
+use crate::phase::{Instruction, Phase};
+use crate::tool::LiveTool;
+use crate::watch::Watch;
+use crate::wire::Setup;
+
+/// Live sessions.
+///
+/// ```no_run
+/// use serde_json::json;
+/// use sessile_live::{Live, Watch};
+///
+/// # async fn run() -> Result<(), sessile_live::LiveError> {
+/// let session = Live::builder()
+///     .instruction("You are the voice of a support desk.")
+///     .on_audio(|samples| { /* play them */ })
+///     .before_tool_response(|responses, state| async move {
+///         for response in &responses {
+///             if response.name == "verify_identity" && response.response.get("verified") == Some(&json!(true)) {
+///                 state.set("identity_verified", true);
+///             }
+///         }
+///         responses
+///     })
+///     .watch(Watch::on("identity_verified").became_true().then(|change| async move {
+///         change.state.set("greeting", "by name");
+///     }))
+///     .connect_google_ai("an API key")
+///     .await?;
+/// session.send_text("Hello!").await?;
+/// session.closed().await;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Live;
+
+impl Live {
+    /// The rate of the user's voice, in samples a second, unless another is chosen.
+    pub const INPUT_RATE: u32 = 16_000;
+    /// The model, unless another is chosen.
+    pub const MODEL: &str = "gemini-live-2.5-flash-native-audio";
+
+    /// Describes a session. Nothing happens before it is connected.
+    pub fn builder() -> LiveBuilder {
+        LiveBuilder {
+            setup: Setup {
+                model: Self::MODEL.to_owned(),
+                input_transcription: true,
+                output_transcription: true,
+                resumption: true,
+                ..Setup::default()
+            },
+            name: "live".to_owned(),
+            instruction: None,
+            greeting: None,
+            input_rate: Self::INPUT_RATE,
+            timing: Timing {
+                connect: Duration::from_secs(10),
+                setup: Duration::from_secs(15),
+                keepalive: Duration::from_secs(20),
+                write: Duration::from_secs(10),
+                reconnect: Reconnect::default(),
+            },
+            state: State::new(),
+            session: None,
+            clock: Arc::new(SystemClock),
+            ids: Arc::new(RandomIds),
+            fast: FastCallbacks::default(),
+            callbacks: Callbacks::default(),
+            tools: Vec::new(),
+            computed: Vec::new(),
+            watches: Vec::new(),
+            patterns: Vec::new(),
+            phases: Vec::new(),
+            initial_phase: None,
+            extractors: Vec::new(),
+        }
+    }
+}
+
+/// The description of a live session.
+#[must_use = "a session begins when it is connected"]
+pub struct LiveBuilder {
+    setup: Setup,
+    name: String,
+    instruction: Option<Instruction>,
+    greeting: Option<String>,
+    input_rate: u32,
+    timing: Timing,
+    state: State,
+    session: Option<(SessionService, SessionKey)>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
+    fast: FastCallbacks,
+    callbacks: Callbacks,
+    tools: Vec<LiveTool>,
+    computed: Vec<Computed>,
+    watches: Vec<Watch>,
+    patterns: Vec<Pattern>,
+    phases: Vec<Phase>,
+    initial_phase: Option<String>,
+    extractors: Vec<Extractor>,
+}
+
+/// The session itself.
+impl LiveBuilder {
+    /// The agent's name: the author of its stored events.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Uses this state, which the application shares, in the place of a new one.
+    pub fn state(mut self, state: State) -> Self {
+        self.state = state;
+        self
+    }
+
+    /// Attaches to a stored session, which is made if there is none. Its state, phase, number of turns and resume handle are
+    /// restored; at the end of each turn what was said, called and changed becomes events. `app:` and `user:` keys are shared with all other sessions.
+    pub fn session(mut self, service: SessionService, key: SessionKey) -> Self {
+        self.session = Some((service, key));
+        self
+    }
+
+    /// With this clock.
+    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// With ids from this source.
+    pub fn ids(mut self, ids: impl Ids + 'static) -> Self {
+        self.ids = Arc::new(ids);
+        self
+    }
+
+    /// How a lost connection is tried again.
+    pub fn reconnect(mut self, reconnect: Reconnect) -> Self {
+        self.timing.reconnect = reconnect;
+        self
+    }
+
+    /// How long the server may be silent before it is asked for a sign of life; after twice that time the connection is
+    /// lost. 20 seconds, unless said otherwise.
+    pub fn keepalive(mut self, time: Duration) -> Self {
+        self.timing.keepalive = time;
+        self
+    }
+
+    /// How long the server may take to accept a connection, and then to agree to the setup. 10 and 15 seconds, unless said
+    /// otherwise.
+    pub fn connect_timeout(mut self, connect: Duration, setup: Duration) -> Self {
+        (self.timing.connect, self.timing.setup) = (connect, setup);
+        self
+    }
+}

@@ -1,0 +1,67 @@
+//! Running extractors.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use serde_json::Value;
+
+use super::ControlLane;
+use crate::event::LiveEvent;
+use crate::extract::{Extractor, Trigger};
+use crate::shared::lock;
+use crate::transcript::Turn;
+
+impl ControlLane {
+    /// Runs the extractors with such a trigger at once, waits for all, and commits what each found, in the order in which they
+    /// were declared.
+    pub(super) async fn extract(&mut self, runs: impl Fn(Trigger) -> bool) {
+        let chosen: Vec<_> =
+            (0..self.extractors.len()).filter(|place| runs(self.extractors[*place].trigger)).collect();
+        let mut found = Vec::new();
+        for (place, turns) in chosen.into_iter().map(|place| (place, self.window(&self.extractors[place]))) {
+            if self.extractors[place].wants(&turns) {
+                found.push((place, turns));
+            }
+        }
+        if found.is_empty() {
+            return;
+        }
+        let results = join_all(found.iter().map(|(place, turns)| run(&self.extractors[*place], turns))).await;
+        for ((place, _), result) in found.iter().zip(results) {
+            let extractor = &self.extractors[*place];
+            let name = extractor.name.clone();
+            let committed = result
+                .and_then(|value| extractor.commit(&value, &self.shared.state).map(|()| Arc::new(value)));
+            match committed {
+                Ok(value) => {
+                    self.emit(LiveEvent::Extraction { name: name.clone(), value: value.clone() });
+                    if let Some(callback) = &self.callbacks.extracted {
+                        callback((name, value)).await;
+                    }
+                }
+                Err(reason) => {
+                    let reason: Arc<str> = reason.into();
+                    self.emit(LiveEvent::ExtractionFailed { name: name.clone(), reason: reason.clone() });
+                    if let Some(callback) = &self.callbacks.extraction_error {
+                        callback((name, reason)).await;
+                    }
+                }
+            }
+        }
+    }
+
+    fn window(&self, extractor: &Extractor) -> Vec<Arc<Turn>> {
+        let transcript = lock(&self.shared.transcript);
+        match extractor.trigger {
+            Trigger::EveryTurn | Trigger::Interval(_) => transcript.last(extractor.window),
+            _ => transcript.last_with_current(extractor.window),
+        }
+    }
+}
+
+async fn run(extractor: &Extractor, turns: &[Arc<Turn>]) -> Result<Value, String> {
+    match tokio::time::timeout(extractor.timeout, extractor.source.extract(turns)).await {
+        Ok(found) => found.map_err(|error| error.to_string()),
+        Err(_) => Err(format!("nothing was found within {:?}", extractor.timeout)),
+    }
+}

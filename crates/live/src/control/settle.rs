@@ -1,0 +1,54 @@
+//! What follows from a change of state.
+
+use tokio::time::Instant;
+
+use super::ControlLane;
+use crate::phase::PhaseTrigger;
+use crate::shared::lock;
+
+impl ControlLane {
+    /// Brings everything that follows from state up to date: computed variables, then watches, then guards. A watch sees each
+    /// change once; what it writes itself is seen by computed variables and guards now, and by watches at the next look.
+    pub(super) async fn settle(&mut self) {
+        self.recompute().await;
+        let triggered = self.watches.look(&self.shared.state);
+        let acted = !triggered.blocking.is_empty();
+        for action in triggered.blocking {
+            action.await;
+        }
+        for action in triggered.concurrent {
+            self.aside.spawn(action);
+        }
+        if acted {
+            self.recompute().await;
+        }
+        let now = Instant::now();
+        for pattern in &mut self.patterns {
+            if let Some(action) = pattern.look(&self.shared.state, now) {
+                self.aside.spawn(action);
+            }
+        }
+        let next = lock(&self.shared.phases).as_ref().and_then(|phases| phases.next(&self.shared.state));
+        if let Some((phase, number)) = next {
+            self.transition(&phase, PhaseTrigger::Guard(number)).await;
+        }
+    }
+
+    /// Computes what has an input that changed.
+    pub(super) async fn recompute(&mut self) {
+        let mut problems = Vec::new();
+        self.computed.recompute(&self.shared.state, &mut problems);
+        for problem in problems {
+            self.problem(problem).await;
+        }
+    }
+
+    /// A pattern that counts events was seen.
+    pub(super) fn fired(&mut self, number: usize) {
+        let action =
+            self.patterns.get_mut(number).and_then(|pattern| pattern.act(&self.shared.state, Instant::now()));
+        if let Some(action) = action {
+            self.aside.spawn(action);
+        }
+    }
+}

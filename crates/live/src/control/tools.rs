@@ -1,0 +1,270 @@
+//! Calls of tools: each is answered exactly once, whatever happens to it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tokio::task::{AbortHandle, Id, JoinSet};
+
+use super::ControlLane;
+use crate::event::LiveEvent;
+use crate::extract::Trigger;
+use crate::shared::lock;
+use crate::tool::{ToolCall, ToolOutcome, ToolResponse, completed, overridden};
+use crate::wire;
+use crate::wire_phase::WirePhase;
+
+/// The tools that run, and the messages whose calls they answer.
+#[derive(Default)]
+pub(crate) struct ToolRuns {
+    tasks: JoinSet<Answer>,
+    /// Which call a task answers.
+    places: HashMap<Id, (u64, usize)>,
+    batches: HashMap<u64, Batch>,
+    last_batch: u64,
+}
+
+type Answer = (ToolResponse, ToolOutcome);
+
+/// The calls of one message, answered together. A background call is a batch of its own.
+struct Batch {
+    calls: Vec<Arc<ToolCall>>,
+    answers: Vec<Option<Answer>>,
+    tasks: Vec<Option<AbortHandle>>,
+    background: bool,
+}
+
+/// A task that ended, with its answer or why there is none.
+pub(super) type Finished = (Id, Result<Answer, String>);
+
+impl ToolRuns {
+    /// The next task that ends; `None` if none runs.
+    pub(super) async fn next(&mut self) -> Option<Finished> {
+        Some(match self.tasks.join_next_with_id().await? {
+            Ok((id, answer)) => (id, Ok(answer)),
+            Err(error) if error.is_panic() => (error.id(), Err("the tool panicked".to_owned())),
+            Err(error) => (error.id(), Err("the tool was cancelled".to_owned())),
+        })
+    }
+
+    fn open(&mut self, calls: Vec<Arc<ToolCall>>, background: bool) -> u64 {
+        self.last_batch += 1;
+        let count = calls.len();
+        let batch = Batch { calls, answers: vec![None; count], tasks: vec![None; count], background };
+        self.batches.insert(self.last_batch, batch);
+        self.last_batch
+    }
+
+    fn answer(&mut self, batch: u64, place: usize, answer: Answer) {
+        if let Some(batch) = self.batches.get_mut(&batch) {
+            batch.answers[place] = Some(answer);
+        }
+    }
+
+    /// Takes a batch whose calls are all answered.
+    fn take_complete(&mut self, batch: u64) -> Option<Batch> {
+        let complete =
+            self.batches.get(&batch).is_some_and(|batch| batch.answers.iter().all(Option::is_some));
+        if complete { self.batches.remove(&batch) } else { None }
+    }
+
+    /// Stops the calls that `chosen` picks and that have not ended by themselves; returns their batches.
+    fn stop(&mut self, reason: &str, chosen: impl Fn(&ToolCall) -> bool) -> Vec<u64> {
+        let mut touched = Vec::new();
+        for (number, batch) in &mut self.batches {
+            for (place, call) in batch.calls.iter().enumerate() {
+                let runs = batch.tasks[place].as_ref().filter(|task| !task.is_finished());
+                let Some(task) = runs.filter(|_| batch.answers[place].is_none() && chosen(call)) else {
+                    continue;
+                };
+                task.abort();
+                batch.answers[place] = Some((ToolResponse::error(call, reason), ToolOutcome::Cancelled));
+                touched.push(*number);
+            }
+        }
+        touched.sort_unstable();
+        touched.dedup();
+        touched
+    }
+}
+
+impl ControlLane {
+    /// Answers the calls of one message: by phase, by the application, or by running the tools, all at once.
+    pub(super) async fn tool_calls(&mut self, calls: Vec<ToolCall>) {
+        for call in &calls {
+            lock(&self.shared.transcript).call(Arc::new(call.clone()));
+        }
+        let (allowed, rejected): (Vec<_>, Vec<_>) = calls.into_iter().partition(|call| {
+            lock(&self.shared.phases).as_ref().is_none_or(|phases| phases.allows(&call.name))
+        });
+        let mut answered = Vec::new();
+        for call in rejected {
+            let reason = self.not_in_this_phase(&call);
+            answered.push((ToolResponse::error(&call, reason), ToolOutcome::Rejected, call));
+        }
+        let mut problems = Vec::new();
+        let mut overrides = match &self.callbacks.tool_call {
+            Some(callback) if !allowed.is_empty() => {
+                let answers =
+                    callback((allowed.clone(), self.shared.state.clone())).await.unwrap_or_default();
+                overridden(&allowed, answers, &mut problems)
+            }
+            _ => Default::default(),
+        };
+        let mut to_run = Vec::new();
+        for (place, call) in allowed.into_iter().enumerate() {
+            match (overrides.remove(&place), self.tools.get(&call.name)) {
+                (Some(answer), _) => answered.push((answer, ToolOutcome::Overridden, call)),
+                (None, Some(tool)) => to_run.push((tool.clone(), call)),
+                (None, None) => {
+                    let reason = format!("there is no tool {:?}", call.name);
+                    answered.push((ToolResponse::error(&call, reason), ToolOutcome::Rejected, call));
+                }
+            }
+        }
+        let (background, foreground): (Vec<_>, Vec<_>) =
+            to_run.into_iter().partition(|(tool, _)| tool.background.is_some());
+        for (tool, call) in background {
+            let call = Arc::new(call);
+            self.note_background(&call, BackgroundNote::Started, &mut problems);
+            let batch = self.runs.open(vec![call.clone()], true);
+            self.start(batch, 0, tool, call);
+        }
+        let early = answered.iter().map(|(.., call)| Arc::new(call.clone()));
+        let late = foreground.iter().map(|(_, call)| Arc::new(call.clone()));
+        let batch = self.runs.open(early.chain(late).collect(), false);
+        let early_count = answered.len();
+        for (place, (response, outcome, _)) in answered.into_iter().enumerate() {
+            self.runs.answer(batch, place, (response, outcome));
+        }
+        for (place, (tool, call)) in foreground.into_iter().enumerate() {
+            self.start(batch, early_count + place, tool, Arc::new(call));
+        }
+        for problem in problems {
+            self.problem(problem).await;
+        }
+        self.finish(batch).await;
+    }
+
+    fn start(&mut self, batch: u64, place: usize, tool: crate::LiveTool, call: Arc<ToolCall>) {
+        let task = self.runs.tasks.spawn(tool.run(call, self.shared.state.clone()));
+        self.runs.places.insert(task.id(), (batch, place));
+        if let Some(batch) = self.runs.batches.get_mut(&batch) {
+            batch.tasks[place] = Some(task);
+        }
+    }
+
+    /// A tool has ended.
+    pub(super) async fn tool_finished(&mut self, (task, result): Finished) {
+        let Some((number, place)) = self.runs.places.remove(&task) else { return };
+        let Some(batch) = self.runs.batches.get(&number) else { return };
+        if batch.answers[place].is_some() {
+            return; // it was stopped, and answered so
+        }
+        let call = batch.calls[place].clone();
+        let answer =
+            result.unwrap_or_else(|reason| (ToolResponse::error(&call, reason), ToolOutcome::Failed));
+        self.runs.answer(number, place, answer);
+        self.finish(number).await;
+    }
+
+    /// The server takes calls back.
+    pub(super) async fn cancel(&mut self, ids: &[String]) {
+        let touched = self.runs.stop("the call was cancelled", |call| ids.contains(&call.id));
+        for batch in touched {
+            self.finish(batch).await;
+        }
+    }
+
+    /// Nobody is there any more to hear the answers; what became of the calls is noted all the same.
+    pub(super) async fn lose_calls(&mut self, reason: &str) {
+        let stopped = self.runs.stop(reason, |_| true);
+        for number in stopped {
+            if let Some(batch) = self.runs.take_complete(number) {
+                let mut problems = Vec::new();
+                self.note_answers(&batch, batch.answers.iter().flatten().cloned().collect(), &mut problems);
+                for problem in problems {
+                    self.problem(problem).await;
+                }
+            }
+        }
+        self.runs.batches.clear();
+        self.runs.places.clear();
+        self.runs.tasks.shutdown().await;
+    }
+
+    /// Sends the answers of a batch, once there are all of them.
+    async fn finish(&mut self, number: u64) {
+        let Some(batch) = self.runs.take_complete(number) else { return };
+        if batch.calls.is_empty() {
+            return;
+        }
+        let (mut responses, outcomes): (Vec<_>, Vec<_>) = batch.answers.iter().flatten().cloned().unzip();
+        let mut problems = Vec::new();
+        if let Some(callback) = &self.callbacks.before_tool_response {
+            let changed = callback((responses.clone(), self.shared.state.clone())).await;
+            responses = completed(responses, changed, &mut problems);
+        }
+        let scheduling = self.shared.platform.knows_background();
+        self.send(wire::tool_responses(&responses, scheduling)).await;
+        let answers = responses.into_iter().zip(outcomes).collect();
+        self.note_answers(&batch, answers, &mut problems);
+        let waits = self.runs.batches.values().any(|batch| !batch.background);
+        if !waits && self.shared.wire_phase() == WirePhase::ToolCallPending {
+            self.shared.enter(WirePhase::Active);
+        }
+        for problem in problems {
+            self.problem(problem).await;
+        }
+        self.extract(|trigger| trigger == Trigger::AfterToolCall).await;
+        self.settle().await;
+    }
+
+    fn note_answers(&self, batch: &Batch, answers: Vec<Answer>, problems: &mut Vec<String>) {
+        for ((response, outcome), call) in answers.into_iter().zip(&batch.calls) {
+            if batch.background {
+                self.note_background(call, BackgroundNote::Ended(&response, outcome), problems);
+            }
+            let response = Arc::new(response);
+            lock(&self.shared.transcript).answer(response.clone());
+            self.emit(LiveEvent::ToolAnswered { response, outcome });
+        }
+    }
+
+    fn not_in_this_phase(&self, call: &ToolCall) -> String {
+        let phases = lock(&self.shared.phases);
+        let phase = phases.as_ref().and_then(|phases| phases.current()).unwrap_or_default();
+        format!("the tool {:?} cannot be used in the phase {phase:?} of the conversation", call.name)
+    }
+
+    /// Writes the `bg:` keys of a background tool.
+    fn note_background(&self, call: &ToolCall, note: BackgroundNote<'_>, problems: &mut Vec<String>) {
+        let key = |what: &str| format!("bg:{}_{what}", call.name);
+        let view = self.shared.state.with_delta_tracking();
+        let written = match note {
+            BackgroundNote::Started => view
+                .try_set(key("task_id"), &call.id)
+                .and_then(|()| view.try_set(key("running"), true))
+                .and_then(|()| view.try_set(key("failed"), false)),
+            BackgroundNote::Ended(response, ToolOutcome::Completed) => view
+                .try_set(key("running"), false)
+                .and_then(|()| view.try_set(key("failed"), false))
+                .and_then(|()| view.try_set_raw(key("result"), response.response.clone()))
+                .and_then(|()| view.try_remove(&key("error")).map(drop)),
+            BackgroundNote::Ended(response, _) => view
+                .try_set(key("running"), false)
+                .and_then(|()| view.try_set(key("failed"), true))
+                .and_then(|()| {
+                    let error = response.response.get("error").cloned();
+                    view.try_set_raw(key("error"), error.unwrap_or_else(|| response.response.clone()))
+                }),
+        };
+        if let Err(error) = written.and_then(|()| view.try_commit()) {
+            problems.push(format!("the progress of {:?} cannot be noted: {error}", call.name));
+        }
+    }
+}
+
+enum BackgroundNote<'a> {
+    Started,
+    Ended(&'a ToolResponse, ToolOutcome),
+}

@@ -1,0 +1,67 @@
+//! What follows from the end of a turn.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+
+use super::ControlLane;
+use crate::event::LiveEvent;
+use crate::extract::Trigger;
+use crate::shared::lock;
+use crate::store::keys;
+use crate::transcript::Turn;
+
+/// How long the store may take at the end of a turn; what it does not take then, it is given again at the next.
+const STORE: Duration = Duration::from_secs(10);
+
+impl ControlLane {
+    /// In this order: extractors, computed variables, watches, guards, patterns, the instruction, the application, the store.
+    pub(super) async fn turn_end(&mut self) {
+        self.turns = self.turns.saturating_add(1);
+        let number = self.turns;
+        let turn = lock(&self.shared.transcript).end(number);
+        self.shared.signals.turn_count(number);
+        if let Err(error) = self.shared.state.try_set(keys::TURN_COUNT, number) {
+            self.problem(format!("the number of turns cannot be noted: {error}")).await;
+        }
+        self.extract(|trigger| match trigger {
+            Trigger::EveryTurn => true,
+            Trigger::Interval(turns) => number.is_multiple_of(turns.max(1)),
+            _ => false,
+        })
+        .await;
+        self.settle().await;
+        let now = Instant::now();
+        for pattern in &mut self.patterns {
+            if let Some(action) = pattern.turn_ended(&self.shared.state, now) {
+                self.aside.spawn(action);
+            }
+        }
+        self.refresh_instruction().await;
+        if let Some(callback) = &self.callbacks.turn_complete {
+            callback((turn.clone(), self.shared.state.clone())).await;
+            self.settle().await;
+        }
+        self.store(&turn, true).await;
+        self.emit(LiveEvent::TurnEnd(turn));
+        self.shared.gate.ended(&self.shared.state);
+    }
+
+    /// Stores what is left when the session ends in the middle of a turn.
+    pub(super) async fn store_rest(&mut self) {
+        let turn = lock(&self.shared.transcript).end(self.turns.saturating_add(1));
+        self.store(&turn, false).await;
+    }
+
+    async fn store(&mut self, turn: &Arc<Turn>, complete: bool) {
+        let Some(store) = &mut self.store else { return };
+        let problems = match timeout(STORE, store.commit(&self.shared, turn, complete)).await {
+            Ok(problems) => problems,
+            Err(_) => vec![format!("the turn could not be stored within {STORE:?}; it is tried again")],
+        };
+        for problem in problems {
+            self.problem(problem).await;
+        }
+    }
+}

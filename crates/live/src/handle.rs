@@ -1,0 +1,194 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use sessile_session::Content;
+use sessile_state::State;
+use tokio::sync::{oneshot, watch};
+
+use crate::error::LiveError;
+use crate::event::Events;
+use crate::inbox::Control;
+use crate::phase::PhaseChange;
+use crate::shared::{Shared, lock};
+use crate::transcript::Turn;
+use crate::wire;
+use crate::wire_phase::WirePhase;
+
+/// A live session. Clones are the same session; it ends when the last of them is dropped.
+#[derive(Clone)]
+pub struct LiveHandle {
+    shared: Arc<Shared>,
+    _alive: Arc<Alive>,
+}
+
+/// Ends the session when nobody holds it any more.
+pub(crate) struct Alive {
+    pub(crate) stop: watch::Sender<bool>,
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+    }
+}
+
+impl LiveHandle {
+    pub(crate) fn new(shared: Arc<Shared>, alive: Arc<Alive>) -> Self {
+        Self { shared, _alive: alive }
+    }
+
+    /// The session's state.
+    pub fn state(&self) -> &State {
+        &self.shared.state
+    }
+
+    /// The events from now on. To see those of the very beginning too, use `on_event` of the builder.
+    pub fn events(&self) -> Events {
+        self.shared.bus.subscribe()
+    }
+
+    /// Sends a piece of the user's voice: 16-bit samples, little end first, at the rate that was configured. Waits while too much
+    /// is on its way.
+    ///
+    /// # Errors
+    ///
+    /// [`LiveError::Closed`] if the session is over.
+    pub async fn send_audio(&self, samples: impl AsRef<[u8]>) -> Result<(), LiveError> {
+        self.shared.send(wire::audio(samples.as_ref(), self.shared.input_rate)).await
+    }
+
+    /// Sends a picture, such as `image/jpeg`.
+    ///
+    /// # Errors
+    ///
+    /// [`LiveError::Closed`] if the session is over.
+    pub async fn send_video(&self, picture: Bytes, mime_type: &str) -> Result<(), LiveError> {
+        self.shared.send(wire::video(&picture, mime_type)).await?;
+        self.shared.signals.video_sent();
+        Ok(())
+    }
+
+    /// Sends what the user wrote, and lets the model answer.
+    ///
+    /// # Errors
+    ///
+    /// [`LiveError::Closed`] if the session is over.
+    pub async fn send_text(&self, text: &str) -> Result<(), LiveError> {
+        self.shared.gate.begin(&self.shared.state);
+        self.shared.inbox.tell(Control::UserText(text.into()));
+        self.shared.send(wire::content(&[Content::text("user", text)], true)).await
+    }
+
+    /// Sends messages of the conversation; the model answers if the turn is complete.
+    ///
+    /// # Errors
+    ///
+    /// [`LiveError::Closed`] if the session is over.
+    pub async fn send_content(&self, turns: &[Content], turn_complete: bool) -> Result<(), LiveError> {
+        self.shared.send(wire::content(turns, turn_complete)).await
+    }
+
+    /// Tells that the user begins to speak, when the server does not listen for it itself.
+    ///
+    /// # Errors
+    ///
+    /// [`LiveError::NotPossible`] if the server listens for it; [`LiveError::Closed`] if the session is over.
+    pub async fn activity_start(&self) -> Result<(), LiveError> {
+        self.activity(true).await
+    }
+
+    /// Tells that the user stops speaking, when the server does not listen for it itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`activity_start`](Self::activity_start).
+    pub async fn activity_end(&self) -> Result<(), LiveError> {
+        self.activity(false).await
+    }
+
+    async fn activity(&self, starts: bool) -> Result<(), LiveError> {
+        if !self.shared.manual_activity {
+            return Err(LiveError::NotPossible(
+                "the server listens for speech itself and would close the connection; disable its voice detection first"
+                    .to_owned(),
+            ));
+        }
+        self.shared.send(wire::activity(starts)).await
+    }
+
+    /// Tells that the microphone was turned off.
+    ///
+    /// # Errors
+    ///
+    /// [`LiveError::Closed`] if the session is over.
+    pub async fn audio_end(&self) -> Result<(), LiveError> {
+        self.shared.send(wire::audio_end()).await
+    }
+
+    /// Replaces the session's instruction; that of the phase stays. `{key}` is replaced from state.
+    pub fn update_instruction(&self, text: impl Into<String>) {
+        self.shared.inbox.tell(Control::Instruction(text.into()));
+    }
+
+    /// What the connection is doing.
+    pub fn wire_phase(&self) -> WirePhase {
+        self.shared.wire_phase()
+    }
+
+    /// The phase of the conversation, if it has phases.
+    pub fn phase(&self) -> Option<String> {
+        lock(&self.shared.phases).as_ref().and_then(|phases| phases.current().map(str::to_owned))
+    }
+
+    /// The last 100 changes of phase, oldest first.
+    pub fn phase_history(&self) -> Vec<PhaseChange> {
+        lock(&self.shared.phases).as_ref().map(|phases| phases.history()).unwrap_or_default()
+    }
+
+    /// Brings the conversation into a phase, whatever guards say.
+    ///
+    /// # Errors
+    ///
+    /// [`LiveError::NotPossible`] if there is no such phase; [`LiveError::Closed`] if the session is over.
+    pub async fn transition(&self, phase: impl Into<String>) -> Result<(), LiveError> {
+        let (reply, done) = oneshot::channel();
+        self.shared.inbox.tell(Control::Transition(phase.into(), reply));
+        done.await.unwrap_or(Err(LiveError::Closed))
+    }
+
+    /// The last turns that ended, at most 50, oldest first.
+    pub fn turns(&self, count: usize) -> Vec<Arc<Turn>> {
+        lock(&self.shared.transcript).last(count)
+    }
+
+    /// What an extractor found last.
+    ///
+    /// # Errors
+    ///
+    /// [`LiveError::State`] if it does not read as a `T`.
+    pub fn extracted<T: DeserializeOwned>(&self, extractor: &str) -> Result<Option<T>, LiveError> {
+        Ok(self.shared.state.try_get(extractor)?)
+    }
+
+    /// Ends the session after what was sent before, and waits until everything is stored.
+    pub async fn disconnect(&self) {
+        self.shared.stop.send_replace(true);
+        self.closed().await;
+    }
+
+    /// Waits until the session is over, and tells why, unless that was asked for.
+    pub async fn closed(&self) -> Option<Arc<str>> {
+        let mut closed = self.shared.closed.subscribe();
+        match closed.wait_for(Option::is_some).await {
+            Ok(reason) => reason.clone().flatten(),
+            Err(_) => None,
+        }
+    }
+}
+
+impl std::fmt::Debug for LiveHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LiveHandle").field("wire_phase", &self.wire_phase()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,130 @@
+use std::collections::BTreeSet;
+use std::future::Future;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use sessile_state::State;
+
+use super::instruction::Instruction;
+
+/// A phase of a conversation.
+///
+/// ```
+/// use sessile_live::Phase;
+///
+/// let greeting = Phase::new("greeting")
+///     .instruction("Greet {user:name?} and ask for the order's number.")
+///     .tools(["find_order"])
+///     .transition("order", |state| state.contains("order"));
+/// let order = Phase::new("order").instruction("Help with order {order}.").terminal();
+/// ```
+pub struct Phase {
+    pub(super) name: String,
+    pub(super) instruction: Option<Instruction>,
+    /// The tools that may be called; all if there is no list.
+    pub(super) tools: Option<BTreeSet<String>>,
+    pub(super) guard: Option<Guard>,
+    pub(super) transitions: Vec<Transition>,
+    pub(super) terminal: bool,
+    pub(super) prompt_on_enter: bool,
+    pub(super) on_enter: Option<Hook>,
+    pub(super) on_exit: Option<Hook>,
+}
+
+pub(super) type Guard = Box<dyn Fn(&State) -> bool + Send + Sync>;
+type Hook = Box<dyn Fn(State) -> BoxFuture<'static, ()> + Send + Sync>;
+
+pub(super) struct Transition {
+    pub(super) target: String,
+    pub(super) guard: Guard,
+}
+
+impl Phase {
+    /// A phase of this name.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            instruction: None,
+            tools: None,
+            guard: None,
+            transitions: Vec::new(),
+            terminal: false,
+            prompt_on_enter: false,
+            on_enter: None,
+            on_exit: None,
+        }
+    }
+
+    /// What the model is told in it, after the session's own instruction. `{key}` is replaced from state.
+    #[must_use]
+    pub fn instruction(mut self, text: &str) -> Self {
+        self.instruction = Some(Instruction::text(text));
+        self
+    }
+
+    /// What the model is told in it, made from state.
+    #[must_use]
+    pub fn instruction_with(mut self, make: impl Fn(&State) -> String + Send + Sync + 'static) -> Self {
+        self.instruction = Some(Instruction::computed(make));
+        self
+    }
+
+    /// The only tools that may be called in it; others are answered with an error that names the phase.
+    #[must_use]
+    pub fn tools(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.tools = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// The conversation comes into it only if this holds.
+    #[must_use]
+    pub fn guard(mut self, guard: impl Fn(&State) -> bool + Send + Sync + 'static) -> Self {
+        self.guard = Some(Box::new(guard));
+        self
+    }
+
+    /// The conversation goes on in another phase when this holds. The first transition that can be taken is.
+    #[must_use]
+    pub fn transition(
+        mut self,
+        target: impl Into<String>,
+        guard: impl Fn(&State) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.transitions.push(Transition { target: target.into(), guard: Box::new(guard) });
+        self
+    }
+
+    /// The conversation ends in it.
+    #[must_use]
+    pub fn terminal(mut self) -> Self {
+        self.terminal = true;
+        self
+    }
+
+    /// The model speaks first in it.
+    #[must_use]
+    pub fn prompt_on_enter(mut self) -> Self {
+        self.prompt_on_enter = true;
+        self
+    }
+
+    /// What to do when the conversation comes into it.
+    #[must_use]
+    pub fn on_enter<Fut: Future<Output = ()> + Send + 'static>(
+        mut self,
+        hook: impl Fn(State) -> Fut + Send + Sync + 'static,
+    ) -> Self {
+        self.on_enter = Some(Box::new(move |state| hook(state).boxed()));
+        self
+    }
+
+    /// What to do when it leaves it.
+    #[must_use]
+    pub fn on_exit<Fut: Future<Output = ()> + Send + 'static>(
+        mut self,
+        hook: impl Fn(State) -> Fut + Send + Sync + 'static,
+    ) -> Self {
+        self.on_exit = Some(Box::new(move |state| hook(state).boxed()));
+        self
+    }
+}

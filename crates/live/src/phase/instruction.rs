@@ -1,0 +1,28 @@
+use std::sync::Arc;
+
+use sessile_state::{State, Template};
+
+/// What the model is told: a text with placeholders, or a function of state.
+#[derive(Clone)]
+pub(crate) enum Instruction {
+    Text(Arc<Template>),
+    Computed(Arc<dyn Fn(&State) -> String + Send + Sync>),
+}
+
+impl Instruction {
+    pub(crate) fn text(text: &str) -> Self {
+        Self::Text(Arc::new(Template::parse(text)))
+    }
+
+    pub(crate) fn computed(make: impl Fn(&State) -> String + Send + Sync + 'static) -> Self {
+        Self::Computed(Arc::new(make))
+    }
+
+    /// The text for this state, or why there is none.
+    pub(crate) fn render(&self, state: &State) -> Result<String, String> {
+        match self {
+            Self::Text(template) => template.render(state).map_err(|error| error.to_string()),
+            Self::Computed(make) => Ok(make(state)),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sessile_session::{Clock, Ids};
+use sessile_state::State;
+use tokio::sync::{mpsc, watch};
+
+use crate::callbacks::FastCallbacks;
+use crate::error::LiveError;
+use crate::event::{Bus, LiveEvent};
+use crate::inbox::{Control, Inbox};
+use crate::phase::PhaseMachine;
+use crate::signals::Signals;
+use crate::transcript::Transcript;
+use crate::transport::Platform;
+use crate::turn_gate::TurnGate;
+use crate::wire::Outgoing;
+use crate::wire_phase::WirePhase;
+
+/// What the lanes of a session and its handles have in common.
+pub(crate) struct Shared {
+    pub(crate) state: State,
+    pub(crate) signals: Signals,
+    pub(crate) bus: Bus,
+    pub(crate) fast: FastCallbacks,
+    pub(crate) gate: TurnGate,
+    pub(crate) inbox: Inbox,
+    pub(crate) platform: Platform,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn Ids>,
+    /// Whether the client tells when the user speaks.
+    pub(crate) manual_activity: bool,
+    pub(crate) input_rate: u32,
+    pub(crate) outgoing: mpsc::Sender<Outgoing>,
+    pub(crate) transcript: Mutex<Transcript>,
+    /// A std mutex, not Tokio's: like all here, it is never held across an `.await`.
+    pub(crate) phases: Mutex<Option<PhaseMachine>>,
+    /// What the model was last told to do.
+    pub(crate) instruction: Mutex<Option<String>>,
+    /// The handle with which the conversation goes on after a lost connection.
+    pub(crate) resume: Mutex<Option<String>>,
+    pub(crate) wire_phase: Mutex<WirePhase>,
+    /// Whether the control lane has yet to hear that time has passed.
+    pub(crate) ticked: AtomicBool,
+    /// True once the session is to end.
+    pub(crate) stop: watch::Sender<bool>,
+    /// The reason, once it has ended.
+    pub(crate) closed: watch::Sender<Option<Option<Arc<str>>>>,
+}
+
+impl Shared {
+    /// The connection is doing something else.
+    pub(crate) fn enter(&self, phase: WirePhase) {
+        let before = std::mem::replace(&mut *lock(&self.wire_phase), phase);
+        if before != phase {
+            self.signals.phase(phase);
+            self.bus.emit(LiveEvent::WirePhase(phase));
+        }
+    }
+
+    pub(crate) fn wire_phase(&self) -> WirePhase {
+        *lock(&self.wire_phase)
+    }
+
+    /// Something went wrong: signals and readers of events are told.
+    pub(crate) fn report(&self, message: impl Into<Arc<str>>) -> Arc<str> {
+        let message = message.into();
+        tracing::warn!(%message, "live session");
+        self.signals.error(&message);
+        self.bus.emit(LiveEvent::Error(message.clone()));
+        message
+    }
+
+    /// Tells the control lane that time has passed, unless it has yet to hear so.
+    pub(crate) fn tick(&self) {
+        if !self.ticked.swap(true, Ordering::Relaxed) {
+            self.inbox.tell(Control::Tick);
+        }
+    }
+
+    /// Sends a frame, waiting while too many are on their way.
+    pub(crate) async fn send(&self, frame: Outgoing) -> Result<(), LiveError> {
+        self.outgoing.send(frame).await.map_err(|_| LiveError::Closed)
+    }
+}
+
+/// Locks; whoever panicked with the lock in hand left nothing half done.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

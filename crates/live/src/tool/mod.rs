@@ -1,0 +1,193 @@
+//! Tools that the model may call while people speak.
+
+mod answers;
+mod function;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use sessile_agent::FunctionDeclaration;
+use sessile_session::BoxError;
+use sessile_state::State;
+
+pub(crate) use answers::{completed, overridden};
+use function::BoxedFunction;
+pub(crate) use function::schema;
+
+/// A call of a tool.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ToolCall {
+    /// Ties the answer to the call.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// Its arguments.
+    pub args: Map<String, Value>,
+}
+
+/// The answer to a call.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ToolResponse {
+    /// The id of the call.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// Its result; a failure is an object with a text `error`.
+    pub response: Value,
+    /// When the model takes notice of the answer of a background tool.
+    pub scheduling: Option<Scheduling>,
+}
+
+impl ToolResponse {
+    /// The answer to a call.
+    pub fn new(call: &ToolCall, response: impl Into<Value>) -> Self {
+        Self { id: call.id.clone(), name: call.name.clone(), response: response.into(), scheduling: None }
+    }
+
+    /// An answer that says what went wrong.
+    pub fn error(call: &ToolCall, reason: impl std::fmt::Display) -> Self {
+        Self::new(call, serde_json::json!({"error": reason.to_string()}))
+    }
+}
+
+/// When the model takes notice of the answer of a background tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scheduling {
+    /// At once, whatever it is saying.
+    Interrupt,
+    /// When nobody speaks.
+    WhenIdle,
+    /// Only when it is useful later.
+    Silent,
+}
+
+impl Scheduling {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Interrupt => "INTERRUPT",
+            Self::WhenIdle => "WHEN_IDLE",
+            Self::Silent => "SILENT",
+        }
+    }
+}
+
+/// How the answer to a call came about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ToolOutcome {
+    /// The tool ran and answered.
+    Completed,
+    /// The tool ran and failed.
+    Failed,
+    /// `on_tool_call` answered in its place.
+    Overridden,
+    /// The phase does not allow the tool, or there is none of this name.
+    Rejected,
+    /// The tool took too long.
+    TimedOut,
+    /// The server took the call back, or the session ended.
+    Cancelled,
+}
+
+/// A tool of a live session.
+///
+/// ```
+/// use sessile_live::{LiveTool, Scheduling, ToolContext};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Order {
+///     /// The order's number.
+///     number: u32,
+/// }
+///
+/// let find = LiveTool::function("find_order", "Finds an order", async |order: Order, ctx: ToolContext| {
+///     ctx.state().try_set("order", order.number)?;
+///     Ok(serde_json::json!({"found": true}))
+/// });
+/// let refund = LiveTool::function("refund", "Pays an order back", async |_: Order, _| Ok("done"))
+///     .background(Scheduling::WhenIdle);
+/// ```
+#[derive(Clone)]
+pub struct LiveTool {
+    pub(crate) declaration: FunctionDeclaration,
+    function: BoxedFunction,
+    pub(crate) timeout: Duration,
+    /// Set for a tool that runs beside the conversation.
+    pub(crate) background: Option<Scheduling>,
+}
+
+impl LiveTool {
+    /// How long a tool may take, unless it says otherwise.
+    pub const TIMEOUT: Duration = Duration::from_secs(30);
+
+    /// Lets the conversation go on while the tool runs. Its progress is in the keys `bg:<tool>_task_id`,
+    /// `bg:<tool>_running`, `bg:<tool>_failed`, `bg:<tool>_result` and `bg:<tool>_error`. Vertex AI does not know background tools:
+    /// there the model waits for the answer.
+    #[must_use]
+    pub fn background(mut self, scheduling: Scheduling) -> Self {
+        self.background = Some(scheduling);
+        self
+    }
+
+    /// With another limit of time.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.declaration.name
+    }
+
+    /// Runs it, and keeps what it wrote to state only if it succeeds in time.
+    pub(crate) async fn run(self, call: Arc<ToolCall>, state: State) -> (ToolResponse, ToolOutcome) {
+        let view = state.with_delta_tracking();
+        let context = ToolContext { state: view.clone(), call: call.clone() };
+        let result = tokio::time::timeout(self.timeout, (self.function)(context)).await;
+        let (mut response, outcome) = match result {
+            Ok(Ok(value)) => match view.try_commit() {
+                Ok(()) => (ToolResponse::new(&call, value), ToolOutcome::Completed),
+                Err(error) => (ToolResponse::error(&call, error), ToolOutcome::Failed),
+            },
+            Ok(Err(error)) => (ToolResponse::error(&call, error), ToolOutcome::Failed),
+            Err(_) => {
+                let reason = format!("the tool did not answer within {:?}", self.timeout);
+                (ToolResponse::error(&call, reason), ToolOutcome::TimedOut)
+            }
+        };
+        response.scheduling = self.background;
+        (response, outcome)
+    }
+}
+
+impl std::fmt::Debug for LiveTool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LiveTool").field("name", &self.declaration.name).finish_non_exhaustive()
+    }
+}
+
+/// What a tool sees.
+#[derive(Debug, Clone)]
+pub struct ToolContext {
+    state: State,
+    call: Arc<ToolCall>,
+}
+
+impl ToolContext {
+    /// The session's state. What the tool writes is committed when it succeeds, and forgotten when it fails, takes too
+    /// long or is cancelled.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The call.
+    pub fn call(&self) -> &ToolCall {
+        &self.call
+    }
+}
+
+/// What a tool returns.
+pub(crate) type ToolResult = Result<Value, BoxError>;

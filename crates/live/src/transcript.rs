@@ -1,0 +1,124 @@
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::tool::{ToolCall, ToolResponse};
+
+/// One turn of a conversation: what was said and done, in order.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Turn {
+    /// Its number, from 1.
+    pub number: u32,
+    /// What happened, in order.
+    pub items: Vec<TurnItem>,
+    /// Whether the user interrupted the model; what it had said until then is kept.
+    pub interrupted: bool,
+}
+
+/// One thing that happened in a turn.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum TurnItem {
+    /// The user said or wrote this.
+    User(String),
+    /// The model said or wrote this.
+    Model(String),
+    /// The model called a tool.
+    Call(Arc<ToolCall>),
+    /// A call was answered.
+    Answer(Arc<ToolResponse>),
+}
+
+impl Turn {
+    /// All that the user said.
+    pub fn user(&self) -> String {
+        self.said(|item| match item {
+            TurnItem::User(text) => Some(text),
+            _ => None,
+        })
+    }
+
+    /// All that the model said.
+    pub fn model(&self) -> String {
+        self.said(|item| match item {
+            TurnItem::Model(text) => Some(text),
+            _ => None,
+        })
+    }
+
+    /// Whether nobody said or did anything.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    fn said(&self, text: impl Fn(&TurnItem) -> Option<&String>) -> String {
+        self.items.iter().filter_map(text).map(String::as_str).collect()
+    }
+}
+
+/// The turn that is going on, and the last ones before it.
+#[derive(Debug, Default)]
+pub(crate) struct Transcript {
+    current: Turn,
+    past: VecDeque<Arc<Turn>>,
+}
+
+/// How many turns are kept: enough for every window, and no more however long a session lasts.
+const KEPT: usize = 50;
+
+impl Transcript {
+    pub(crate) fn user(&mut self, piece: &str) {
+        match self.current.items.last_mut() {
+            Some(TurnItem::User(text)) => text.push_str(piece),
+            _ if piece.is_empty() => {}
+            _ => self.current.items.push(TurnItem::User(piece.to_owned())),
+        }
+    }
+
+    pub(crate) fn model(&mut self, piece: &str) {
+        match self.current.items.last_mut() {
+            Some(TurnItem::Model(text)) => text.push_str(piece),
+            _ if piece.is_empty() => {}
+            _ => self.current.items.push(TurnItem::Model(piece.to_owned())),
+        }
+    }
+
+    pub(crate) fn call(&mut self, call: Arc<ToolCall>) {
+        self.current.items.push(TurnItem::Call(call));
+    }
+
+    pub(crate) fn answer(&mut self, response: Arc<ToolResponse>) {
+        self.current.items.push(TurnItem::Answer(response));
+    }
+
+    pub(crate) fn interrupted(&mut self) {
+        self.current.interrupted = true;
+    }
+
+    /// Ends the turn that is going on. An empty one is not kept.
+    pub(crate) fn end(&mut self, number: u32) -> Arc<Turn> {
+        let turn = Arc::new(Turn { number, ..std::mem::take(&mut self.current) });
+        if !turn.is_empty() {
+            if self.past.len() == KEPT {
+                self.past.pop_front();
+            }
+            self.past.push_back(turn.clone());
+        }
+        turn
+    }
+
+    /// The last turns that ended, oldest first.
+    pub(crate) fn last(&self, count: usize) -> Vec<Arc<Turn>> {
+        self.past.iter().skip(self.past.len().saturating_sub(count)).cloned().collect()
+    }
+
+    /// The last turns, the one that is going on included.
+    pub(crate) fn last_with_current(&self, count: usize) -> Vec<Arc<Turn>> {
+        if self.current.is_empty() {
+            return self.last(count);
+        }
+        let mut turns = self.last(count.saturating_sub(1));
+        turns.push(Arc::new(self.current.clone()));
+        turns
+    }
+}

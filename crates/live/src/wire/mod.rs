@@ -1,0 +1,15 @@
+//! Gemini Live on the wire: what is sent, what arrives, and how both are spelled.
+//!
+//! To add a message: its shape in `server.rs` or `client.rs`, its golden frame in `tests/wire.rs`.
+
+mod client;
+mod lenient;
+mod server;
+mod setup;
+mod time;
+
+pub(crate) use client::{Outgoing, Purpose, activity, audio, audio_end, content, tool_responses, video};
+pub use server::TokenUsage;
+pub(crate) use server::{ServerFrame, VoiceActivity, decode};
+pub use setup::{ActivityHandling, MediaResolution, Modality, Sensitivity, TurnCoverage, VoiceDetection};
+pub(crate) use setup::{Compression, Setup, SetupFacts};

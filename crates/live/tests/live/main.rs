@@ -1,0 +1,30 @@
+//! Live sessions through the public builder, over real WebSockets to a local server that plays scripts in real pacing.
+//! Each scenario runs on a runtime with one thread and on one with several.
+
+/// Makes two tests of each scenario: on one thread, and on several.
+macro_rules! scenarios {
+    ($($(#[$doc:meta])* async fn $name:ident() $body:block)+) => {
+        $(
+            $(#[$doc])*
+            mod $name {
+                use super::*;
+
+                async fn scenario() $body
+
+                #[tokio::test]
+                async fn on_one_thread() {
+                    crate::common::limited(scenario()).await;
+                }
+
+                #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+                async fn on_many_threads() {
+                    crate::common::limited(scenario()).await;
+                }
+            }
+        )+
+    };
+}
+
+mod common;
+mod seed;
+mod signals;
