@@ -25,6 +25,9 @@ macro_rules! scenarios {
     };
 }
 
+#[cfg(test)]
 mod common;
+#[cfg(test)]
 mod seed;
+#[cfg(test)]
 mod signals;
