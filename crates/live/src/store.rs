@@ -248,9 +248,9 @@ fn is_stored(key: &str) -> bool {
 fn part(item: &TurnItem) -> Part {
     match item {
         TurnItem::User(text) | TurnItem::Model(text) => Part::text(text),
-        TurnItem::Call(call) => Part { function_call: Some(function_call(call)), ..Part::default() },
+        TurnItem::Call(call) => Part { function_call: Some(function_call(call).into()), ..Part::default() },
         TurnItem::Answer(answer) => {
-            Part { function_response: Some(function_response(answer)), ..Part::default() }
+            Part { function_response: Some(function_response(answer).into()), ..Part::default() }
         }
     }
 }
