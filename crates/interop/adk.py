@@ -72,6 +72,14 @@ class Commands:
         await self.service.delete_session(app_name=app, user_id=user, session_id=id)
         return {}
 
+    async def make_old_tables(self):
+        """Makes the tables of the old format, with pickled events, which the service then uses."""
+        from google.adk.sessions.schemas import v0
+
+        async with self.service.db_engine.begin() as connection:
+            await connection.run_sync(v0.Base.metadata.create_all)
+        return {}
+
     async def user_state(self, app, user):
         return {"state": await self.service.get_user_state(app_name=app, user_id=user)}
 

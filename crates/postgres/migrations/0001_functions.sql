@@ -10,6 +10,10 @@ $$;
 CREATE FUNCTION sessile_changed(state JSONB, delta JSONB) RETURNS JSONB
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
+    -- Joined to anything else, an object would become an item of a list, and its keys would be lost.
+    IF jsonb_typeof(state) <> 'object' THEN
+        RAISE EXCEPTION 'the stored state is no JSON object' USING ERRCODE = 'data_corrupted';
+    END IF;
     IF delta -> 'remove' = '[]' THEN
         RETURN state || (delta -> 'set');
     END IF;

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::Row;
 
 use crate::failure::{is_lost, is_victim};
-use crate::patience::{client, is_broken, wait};
+use crate::patience::{client, is_broken, located, wait};
 use crate::write;
 
 /// How many events are committed together at the most.
@@ -75,6 +75,7 @@ async fn run(pool: Pool, mut queue: mpsc::Receiver<Waiting>) {
             }
             Err(Failed::Refused(error)) => {
                 if let Some(one) = waiting.pop() {
+                    let error = located(&pool, &one.commit.key, error).await;
                     drop(one.reply.send(Err(error)));
                 }
             }
@@ -85,7 +86,10 @@ async fn run(pool: Pool, mut queue: mpsc::Receiver<Waiting>) {
 async fn append_alone(pool: &Pool, one: Waiting) {
     match append(pool, std::slice::from_ref(&one)).await {
         Ok(rows) => answer(vec![one], &rows),
-        Err(Failed::Refused(error)) => drop(one.reply.send(Err(error))),
+        Err(Failed::Refused(error)) => {
+            let error = located(pool, &one.commit.key, error).await;
+            drop(one.reply.send(Err(error)));
+        }
         Err(Failed::Lost(lost)) => drop(one.reply.send(Err(lost.told()))),
     }
 }

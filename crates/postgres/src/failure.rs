@@ -131,6 +131,12 @@ fn is_crowded(error: &Error) -> bool {
     error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS)
 }
 
+/// Whether the server found a row that it cannot change, because it is not what it should be.
+pub(crate) fn is_corrupt(error: &SessionError) -> bool {
+    let SessionError::Backend { source, .. } = error else { return false };
+    source.downcast_ref().and_then(Error::code) == Some(&SqlState::DATA_CORRUPTED)
+}
+
 /// Whether the server gave this one up so that others could go on.
 pub(crate) fn is_victim(error: &Error) -> bool {
     error.code() == Some(&SqlState::T_R_DEADLOCK_DETECTED)

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use deadpool_postgres::{Client, Pool, PoolError};
-use sessile_session::{SessionError, doing};
+use sessile_session::{EventWindow, ScopeKey, SessionError, SessionKey, doing};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use crate::failure::{is_lost, is_victim, no_connection};
+use crate::failure::{is_corrupt, is_lost, is_victim, no_connection};
+use crate::read;
 
 /// How often something is tried at the most.
 const ATTEMPTS: u32 = 6;
@@ -68,6 +69,23 @@ pub(crate) async fn write(
             Err(error) if is_victim(&error) && wait(attempt).await => attempt += 1,
             done => return done.map_err(doing(action)),
         }
+    }
+}
+
+/// Which row it was, if an operation failed because one is corrupt: reading finds it.
+pub(crate) async fn located(pool: &Pool, key: &SessionKey, error: SessionError) -> SessionError {
+    if !is_corrupt(&error) {
+        return error;
+    }
+    let looked = again(|| async move {
+        let client = client(pool).await?;
+        read::scope_state(&client, &ScopeKey::app_of(key)).await?;
+        read::scope_state(&client, &ScopeKey::user_of(key)).await?;
+        read::get(&client, key, EventWindow::NONE).await
+    });
+    match looked.await {
+        Err(found @ SessionError::Corrupt { .. }) => found,
+        _ => error,
     }
 }
 

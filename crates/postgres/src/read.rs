@@ -85,12 +85,17 @@ fn event(row: &Row, key: &SessionKey) -> Result<SessionEvent, SessionError> {
 
 fn session(row: &Row, app: &str) -> Result<StoredSession, SessionError> {
     let (user, id): (String, String) = (row.get("user_id"), row.get("id"));
-    let address = format!("{app}/{user}/{id}");
     let key = SessionKey::from_stored(app, user, id);
-    let state = |column: &str, table: &'static str| -> Result<Option<Arc<StateMap>>, SessionError> {
-        let text: Option<&str> = row.get(column);
-        let parsed = text.map(serde_json::from_str).transpose();
-        Ok(parsed.map_err(|error| corrupt(table, "state", address.clone(), error))?.map(Arc::new))
+    type Found = Result<Option<Arc<StateMap>>, SessionError>;
+    let state = |name: &str, table: &'static str, column: &'static str| -> Found {
+        let text: Option<&str> = row.get(name);
+        let parsed: Result<Option<StateMap>, _> = text.map(serde_json::from_str).transpose();
+        let row = || match table {
+            "app_states" => app.to_owned(),
+            "user_states" => format!("{app}/{}", key.user()),
+            _ => key.to_string(),
+        };
+        Ok(parsed.map_err(|error| corrupt(table, column, row(), error))?.map(Arc::new))
     };
     let version = |column: &str| row.get::<_, i64>(column).unsigned_abs();
     Ok(StoredSession {
@@ -98,11 +103,11 @@ fn session(row: &Row, app: &str) -> Result<StoredSession, SessionError> {
         app_version: version("app_version"),
         user_version: version("user_version"),
         update_time: row.get("time"),
-        session: state("own", "sessions")?
-            .ok_or_else(|| corrupt("sessions", "state", address.clone(), "it is null"))?,
-        app: state("app", "app_states")?.unwrap_or_else(Arc::default),
-        user: state("shared", "user_states")?.unwrap_or_else(Arc::default),
-        initial: state("initial", "sessions")?,
+        session: state("own", "sessions", "state")?
+            .ok_or_else(|| corrupt("sessions", "state", key.to_string(), "it is null"))?,
+        app: state("app", "app_states", "state")?.unwrap_or_else(Arc::default),
+        user: state("shared", "user_states", "state")?.unwrap_or_else(Arc::default),
+        initial: state("initial", "sessions", "sessile_initial")?,
         events: Arc::default(),
         key,
     })

@@ -10,8 +10,9 @@ use tokio_postgres::types::ToSql;
 use crate::addresses::addresses;
 use crate::committer::Committer;
 use crate::connection::PostgresOptions;
+use crate::failure::is_corrupt;
 use crate::migrate::migrate;
-use crate::patience::{self, again, client};
+use crate::patience::{self, again, client, located};
 use crate::{read, write};
 
 /// Sessions in PostgreSQL, in google-adk's tables.
@@ -75,7 +76,10 @@ impl PostgresStore {
 impl Store for PostgresStore {
     async fn create(&self, new: NewSession) -> Result<StoredSession, SessionError> {
         let json = write::new_session(&new)?;
-        let created = patience::write(&self.pool, CREATING, CREATE, &[&json.get()]).await?;
+        let created = match patience::write(&self.pool, CREATING, CREATE, &[&json.get()]).await {
+            Ok(created) => created,
+            Err(error) => return Err(located(&self.pool, &new.key, error).await),
+        };
         if !created.is_some_and(|row| row.get(0)) {
             return Err(SessionError::AlreadyExists { key: new.key });
         }
@@ -129,7 +133,10 @@ impl Store for PostgresStore {
                 patience::write(&self.pool, WRITING, WRITE_USER, &[app, user, &json.get(), &time]).await
             }
         };
-        written.map(drop)
+        match written {
+            Err(error) if is_corrupt(&error) => self.scope_state(scope).await.and(Err(error)),
+            written => written.map(drop),
+        }
     }
 
     async fn addresses(&self, after: Option<&Address>, limit: usize) -> Result<Vec<Address>, SessionError> {

@@ -126,6 +126,81 @@ async fn what_others_write_gets_its_place() {
 }
 
 #[tokio::test]
+async fn a_corrupt_row_names_its_place_and_leaves_others_readable() {
+    let url = new_schema().await;
+    let service = service(&url).await;
+    for id in ["good", "bad_state", "bad_event"] {
+        service.create(CreateSession::new("shop", "ada").with_id(id)).await.unwrap();
+        let event = Event { id: "e1".to_owned(), ..setting(json!({"a": 1})) };
+        service.append_to(&key(id), event).await.unwrap();
+    }
+    for (app, user) in [("bad_app", "ada"), ("shop", "bad_user")] {
+        service.create(CreateSession::new(app, user).with_id("s")).await.unwrap();
+    }
+    sql(
+        &url,
+        "UPDATE sessions SET state = '[1]' WHERE id = 'bad_state';
+         UPDATE events SET event_data = '5' WHERE session_id = 'bad_event';
+         UPDATE app_states SET state = '\"text\"' WHERE app_name = 'bad_app';
+         UPDATE user_states SET state = 'null' WHERE user_id = 'bad_user';",
+    )
+    .await;
+    let bad = |app: &str, user: &str, id: &str| SessionKey::new(app, user, id).unwrap();
+    for (key, place) in [
+        (key("bad_state"), "column state of table sessions, row shop/ada/bad_state"),
+        (key("bad_event"), "column event_data of table events, row shop/ada/bad_event/e1"),
+        (bad("bad_app", "ada", "s"), "column state of table app_states, row bad_app:"),
+        (bad("shop", "bad_user", "s"), "column state of table user_states, row shop/bad_user:"),
+    ] {
+        let error = service.get(&key, EventWindow::ALL).await.unwrap_err();
+        assert!(matches!(error, SessionError::Corrupt { .. }), "{error:?}");
+        assert!(error.to_string().contains(place), "{error}");
+    }
+    let error = service.app_state("bad_app").await.unwrap_err().to_string();
+    assert!(error.contains("column state of table app_states, row bad_app:"), "{error}");
+    let delta = sessile_state::Delta::from_iter([("x", json!(1))]);
+    let new = CreateSession::new("bad_app", "ada").with_state([("app:x", json!(1))]);
+    for (refused, place) in [
+        (
+            service.append_to(&key("bad_state"), setting(json!({"b": 1}))).await.map(drop),
+            "sessions, row shop/ada/bad_state",
+        ),
+        (service.write_app_state("bad_app", &delta).await, "app_states, row bad_app"),
+        (service.write_user_state("shop", "bad_user", &delta).await, "user_states, row shop/bad_user"),
+        (service.create(new).await.map(drop), "app_states, row bad_app"),
+    ] {
+        let error = refused.expect_err("nothing is written over what is corrupt");
+        assert!(matches!(error, SessionError::Corrupt { .. }), "{error:?}");
+        assert!(error.to_string().contains(place), "{error}");
+    }
+    assert_eq!(service.append_to(&key("good"), setting(json!({"b": 1}))).await.unwrap(), Some(2));
+    assert_eq!(stored(&service, "good").await.version(), 2);
+}
+
+#[tokio::test]
+async fn ids_that_only_google_adk_takes_do_not_hide_other_sessions() {
+    use sessile_session::ListSessions;
+    let url = new_schema().await;
+    let service = service(&url).await;
+    service.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
+    sql(
+        &url,
+        "INSERT INTO sessions (app_name, user_id, id, state, create_time, update_time)
+         VALUES ('shop', 'ada', '', '{}', '2020-01-01', '2020-01-01'),
+                ('shop', 'ada', ' pad ', '{}', '2020-01-02', '2020-01-02')",
+    )
+    .await;
+    let all = ListSessions { app: "shop".to_owned(), ..ListSessions::default() };
+    let all = service.list(&all).await.unwrap().sessions;
+    assert_eq!(all.iter().map(|session| session.key().id()).collect::<Vec<_>>(), ["", " pad ", "s"]);
+    for session in &all[..2] {
+        let read = service.get(session.key(), EventWindow::ALL).await.unwrap().unwrap();
+        assert_eq!(read.key(), session.key());
+        assert!(service.delete(session.key(), None).await.unwrap());
+    }
+}
+
+#[tokio::test]
 async fn a_key_stored_with_its_prefix_is_the_same_key_when_it_is_read_set_or_removed() {
     let url = new_schema().await;
     let service = service(&url).await;

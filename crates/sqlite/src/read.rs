@@ -62,19 +62,21 @@ fn session(row: &Row<'_>, layout: Layout, app: &str) -> Result<StoredSession, Se
     let time = row.get_ref(3).map_err(reading())?;
     let shared = |column: usize, table: &'static str| -> Result<Arc<StateMap>, SessionError> {
         let text: Option<String> =
-            row.get(column).map_err(|error| corrupt(table, "state", &address, error))?;
-        text.map_or_else(|| Ok(Arc::default()), |text| state(&text, table, &address))
+            row.get(column).map_err(|error| corrupt(table, "state", &row_of(table, &key), error))?;
+        text.map_or_else(|| Ok(Arc::default()), |text| state(&text, table, "state", &row_of(table, &key)))
     };
     let version = |column: usize| -> Result<u64, SessionError> {
         let version: i64 = row.get(column).map_err(reading())?;
         Ok(version.unsigned_abs())
     };
-    let initial = text(5, "sessile_initial")?.map(|text| state(&text, "sessions", &address)).transpose()?;
+    let initial = text(5, "sessile_initial")?
+        .map(|text| state(&text, "sessions", "sessile_initial", &address))
+        .transpose()?;
     Ok(StoredSession {
         update_time: layout
             .read_time(time)
             .map_err(|error| corrupt("sessions", "update_time", &address, error))?,
-        session: state(&own, "sessions", &address)?,
+        session: state(&own, "sessions", "state", &address)?,
         app: shared(6, "app_states")?,
         user: shared(8, "user_states")?,
         initial,
@@ -84,6 +86,15 @@ fn session(row: &Row<'_>, layout: Layout, app: &str) -> Result<StoredSession, Se
         events: Arc::default(),
         key,
     })
+}
+
+/// The row of a table that a session sees.
+fn row_of(table: &str, key: &SessionKey) -> String {
+    match table {
+        "app_states" => key.app().to_owned(),
+        "user_states" => format!("{}/{}", key.app(), key.user()),
+        _ => key.to_string(),
+    }
 }
 
 fn events(
@@ -172,7 +183,7 @@ pub(crate) fn scope_state(connection: &Connection, scope: &ScopeKey) -> Result<S
         .optional()
         .map_err(|error| corrupt(table, "state", &row, error))?;
     match text {
-        Some(text) => state(&text, table, &row).map(Arc::unwrap_or_clone),
+        Some(text) => state(&text, table, "state", &row).map(Arc::unwrap_or_clone),
         None => Ok(StateMap::new()),
     }
 }

@@ -45,9 +45,14 @@ impl StateText {
 }
 
 /// The values of a scope's state.
-pub(crate) fn state(text: &str, table: &'static str, row: &str) -> Result<Arc<StateMap>, SessionError> {
+pub(crate) fn state(
+    text: &str,
+    table: &'static str,
+    column: &'static str,
+    row: &str,
+) -> Result<Arc<StateMap>, SessionError> {
     let state: BTreeMap<String, SharedValue> =
-        serde_json::from_str(text).map_err(|error| corrupt(table, "state", row, error))?;
+        serde_json::from_str(text).map_err(|error| corrupt(table, column, row, error))?;
     Ok(Arc::new(state))
 }
 

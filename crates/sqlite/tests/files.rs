@@ -133,6 +133,44 @@ async fn a_corrupt_row_names_its_place_and_leaves_others_readable() {
     assert!(error.contains("column event_data of table events, row shop/ada/bad_event/e1"), "{error}");
     assert_eq!(stored(&service, "good").await.version(), 1);
     assert_eq!(service.append_to(&key("good"), setting(json!({"b": 1}))).await.unwrap(), Some(2));
+    for (app, user, spoil, place) in [
+        (
+            "bad_app",
+            "ada",
+            "UPDATE app_states SET state = '5'",
+            "column state of table app_states, row bad_app:",
+        ),
+        (
+            "shop",
+            "bad_user",
+            "UPDATE user_states SET state = x'00'",
+            "column state of table user_states, row shop/bad_user:",
+        ),
+        (
+            "late",
+            "ada",
+            "UPDATE sessions SET update_time = 'soon'",
+            "column update_time of table sessions, row late/ada/s",
+        ),
+        (
+            "new",
+            "ada",
+            "UPDATE sessions SET sessile_initial = '{'",
+            "column sessile_initial of table sessions, row new/ada/s",
+        ),
+    ] {
+        let shared = [("app:x", json!(1)), ("user:x", json!(1))];
+        let made =
+            service.create(CreateSession::new(app, user).with_id("s").with_state(shared)).await.unwrap();
+        let table = spoil.split(' ').nth(1).unwrap();
+        let whose =
+            if table == "app_states" { "" } else { " AND user_id = '{user}'" }.replace("{user}", user);
+        sql(&path, &format!("{spoil} WHERE app_name = '{app}'{whose}"));
+        let error = service.get(made.key(), EventWindow::ALL).await.unwrap_err();
+        assert!(matches!(error, SessionError::Corrupt { .. }), "{error:?}");
+        assert!(error.to_string().contains(place), "{error}");
+    }
+    assert_eq!(stored(&service, "good").await.version(), 2);
 }
 
 #[tokio::test]

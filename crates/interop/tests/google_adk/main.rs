@@ -8,6 +8,7 @@ mod postgres;
 mod python;
 
 mod events;
+mod old;
 mod stale;
 mod together;
 mod turns;

@@ -111,7 +111,7 @@ fn workspace() -> PathBuf {
 }
 
 /// The Python that has google-adk. Without it the tests fail: what was not tried did not pass.
-fn interpreter() -> PathBuf {
+pub(crate) fn interpreter() -> PathBuf {
     let named = std::env::var_os("SESSILE_TEST_PYTHON").map(PathBuf::from);
     let python = named.unwrap_or_else(|| workspace().join("target/venv/bin/python"));
     assert!(
