@@ -49,7 +49,8 @@ impl SqliteOptions {
             )));
         }
         let mut options = Self::new(path);
-        for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let number =
                 value.parse::<u32>().map_err(|_| unusable(format!("{name}={value} is no whole number")))?;
             match name {

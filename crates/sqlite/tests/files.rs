@@ -410,6 +410,7 @@ fn urls_are_those_of_google_adk() {
         "sqlite:///x.db?mode=ro",
         "sqlite:///x.db?readers=many",
         "sqlite:///x.db?readers=0",
+        "sqlite:///x.db?readers",
     ] {
         assert!(SqliteOptions::from_url(url).is_err(), "{url}");
     }
