@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 use sessile_session::Content;
 use sessile_state::SharedValue;
 
@@ -77,9 +78,24 @@ pub struct GenerationConfig {
     #[serde(alias = "response_mime_type", skip_serializing_if = "Option::is_none")]
     pub response_mime_type: Option<String>,
     /// What is refused, as the model's interface describes it.
-    #[serde(alias = "safety_settings", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        alias = "safety_settings",
+        default,
+        deserialize_with = "any_value",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub safety_settings: Option<SharedValue>,
     /// Everything else.
-    #[serde(flatten)]
+    #[serde(flatten, deserialize_with = "any_values")]
     pub other: BTreeMap<String, SharedValue>,
+}
+
+/// Unlike a shared value itself, this reads from every format.
+fn any_value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SharedValue>, D::Error> {
+    Ok(Option::<Value>::deserialize(deserializer)?.map(SharedValue::from))
+}
+
+fn any_values<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, SharedValue>, D::Error> {
+    let values = BTreeMap::<String, Value>::deserialize(deserializer)?;
+    Ok(values.into_iter().map(|(key, value)| (key, value.into())).collect())
 }
