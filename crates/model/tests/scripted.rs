@@ -19,7 +19,7 @@ fn said(texts: &[&str]) -> ModelRequest {
 fn answered(tool: &str, result: Value) -> ModelRequest {
     let response = FunctionResponse {
         name: Some(tool.to_owned()),
-        response: serde_json::from_value(result).unwrap(),
+        response: serde_json::from_value(result).expect("a result is an object"),
         ..FunctionResponse::default()
     };
     let part = Part::from(response);
@@ -41,17 +41,17 @@ async fn ask(
 async fn whole(model: &Scripted, request: ModelRequest) -> Value {
     let mut answers = ask(model, request, Streaming::Whole).await;
     assert_eq!(answers.len(), 1, "a whole answer is one response");
-    json(&answers.remove(0).unwrap())
+    json(&answers.remove(0).expect("the model answers"))
 }
 
 async fn failure(model: &Scripted, request: ModelRequest) -> String {
     let mut answers = ask(model, request, Streaming::Whole).await;
-    let error = answers.remove(0).unwrap_err();
+    let error = answers.remove(0).expect_err("the model fails");
     format!("{}: {error}", error.code())
 }
 
 fn json(response: &ModelResponse) -> Value {
-    serde_json::to_value(response.content.as_ref().unwrap().parts()).unwrap()
+    serde_json::to_value(response.content.as_ref().map(Content::parts)).expect("parts have a JSON form")
 }
 
 #[tokio::test]

@@ -1,0 +1,81 @@
+//! Pieces of an answer, joined to the whole; and what counts as an answer at all.
+
+use sessile_agent::ModelResponse;
+use sessile_session::{Content, Part, PartExtras};
+
+/// An answer that is being put together.
+#[derive(Default)]
+pub(crate) struct Answer {
+    /// Everything but the content.
+    pub(crate) about: ModelResponse,
+    parts: Vec<Part>,
+    /// Whether the next text begins a part of its own.
+    closed: bool,
+}
+
+impl Answer {
+    /// An answer without content so far.
+    pub(crate) fn about(about: ModelResponse) -> Self {
+        Self { about, ..Self::default() }
+    }
+
+    /// Adds a part. A text is joined to the one before it if both are thoughts or neither is; the
+    /// model's signature under a text ends it.
+    pub(crate) fn push(&mut self, part: Part) {
+        let closes = part.thought_signature.is_some();
+        match (self.parts.last_mut(), &part.text) {
+            (Some(last), Some(text))
+                if !self.closed && is_text(last) && is_text(&part) && same_kind(last, &part) =>
+            {
+                last.text.get_or_insert_default().push_str(text);
+                if closes {
+                    last.thought_signature = part.thought_signature.clone();
+                }
+            }
+            _ => self.parts.push(part),
+        }
+        self.closed = closes;
+    }
+
+    /// The whole answer. One that has nothing to say carries an error code: the reason why it
+    /// stopped, or `MODEL_RETURNED_NO_CONTENT` if the model thinks that all is well.
+    pub(crate) fn finish(self) -> ModelResponse {
+        let Self { about: mut response, parts, .. } = self;
+        let well = matches!(response.finish_reason.as_deref(), None | Some("STOP"));
+        if well && response.error_code.is_none() && !parts.iter().any(means_something) {
+            response.error_code = Some("MODEL_RETURNED_NO_CONTENT".to_owned());
+            response.error_message = Some("the model stopped without saying or calling anything".to_owned());
+        } else if parts.is_empty() && response.error_code.is_none() {
+            response.error_code = response.finish_reason.clone();
+        }
+        response.content = (!parts.is_empty()).then(|| content(parts));
+        response
+    }
+}
+
+/// What the model says, in these parts.
+pub(crate) fn content(parts: Vec<Part>) -> Content {
+    Content { role: Some("model".to_owned()), parts: Some(parts), ..Content::default() }
+}
+
+/// A text without anything else but a signature.
+fn is_text(part: &Part) -> bool {
+    let bare = PartExtras { thought_signature: part.thought_signature.clone(), ..PartExtras::default() };
+    part.text.is_some()
+        && part.function_call.is_none()
+        && part.function_response.is_none()
+        && part.inline_data.is_none()
+        && part.file_data.is_none()
+        && *part.extras == bare
+}
+
+fn same_kind(one: &Part, other: &Part) -> bool {
+    (one.thought == Some(true)) == (other.thought == Some(true))
+}
+
+fn means_something(part: &Part) -> bool {
+    match &part.text {
+        Some(text) if is_text(part) => part.thought != Some(true) && !text.trim().is_empty(),
+        _ => true,
+    }
+}

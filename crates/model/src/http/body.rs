@@ -1,0 +1,102 @@
+use std::time::Duration;
+
+use bytes::{Buf, Bytes, BytesMut};
+use eventsource_stream::{EventStreamError, Eventsource};
+use futures_util::stream::{BoxStream, Stream, StreamExt};
+use reqwest::Response;
+use sessile_agent::ModelError;
+use tokio::time::timeout;
+
+use super::failure::Failure;
+use super::retry::Again;
+
+/// Why a body could not be read to its end.
+pub(super) enum BodyError {
+    Silent(Duration),
+    TooLarge(usize),
+    NotEvents(String),
+    Broken(reqwest::Error),
+}
+
+impl BodyError {
+    /// An answer that breaks off may come whole the next time.
+    pub(super) fn into_failure(self, model: &str) -> Failure {
+        let model = model.to_owned();
+        match self {
+            Self::Silent(after) => Failure::last(ModelError::Timeout { model, after }),
+            Self::TooLarge(limit) => {
+                let reason = format!("it is larger than {limit} bytes");
+                Failure::last(ModelError::Malformed { model, reason })
+            }
+            Self::NotEvents(reason) => Failure::last(ModelError::Malformed { model, reason }),
+            Self::Broken(error) => {
+                let message = "the answer broke off".to_owned();
+                let source = Some(error.without_url().into());
+                Failure {
+                    error: ModelError::Unavailable { model, message, source },
+                    again: Again::After(None),
+                }
+            }
+        }
+    }
+}
+
+/// Reads a body that must not be larger than the limit.
+pub(super) async fn read(response: Response, limit: usize, idle: Duration) -> Result<Bytes, BodyError> {
+    let mut chunks = limited(response.bytes_stream(), limit).boxed();
+    let mut body = BytesMut::new();
+    loop {
+        match timeout(idle, chunks.next()).await {
+            Ok(Some(chunk)) => body.extend_from_slice(&chunk?),
+            Ok(None) => return Ok(body.freeze()),
+            Err(_) => return Err(BodyError::Silent(idle)),
+        }
+    }
+}
+
+/// The data of each event in a body.
+pub(super) fn events(response: Response, limit: usize) -> BoxStream<'static, Result<String, BodyError>> {
+    let bytes = without_mark(limited(response.bytes_stream(), limit));
+    bytes
+        .eventsource()
+        .map(|event| match event {
+            Ok(event) => Ok(event.data),
+            Err(EventStreamError::Transport(error)) => Err(error),
+            Err(EventStreamError::Utf8(_)) => Err(BodyError::NotEvents("it is not UTF-8".to_owned())),
+            Err(EventStreamError::Parser(_)) => {
+                Err(BodyError::NotEvents("it is no stream of events".to_owned()))
+            }
+        })
+        .boxed()
+}
+
+fn limited(
+    chunks: impl Stream<Item = Result<Bytes, reqwest::Error>>,
+    limit: usize,
+) -> impl Stream<Item = Result<Bytes, BodyError>> {
+    let mut read = 0;
+    chunks.map(move |chunk| {
+        let chunk = chunk.map_err(BodyError::Broken)?;
+        read += chunk.len();
+        if read > limit { Err(BodyError::TooLarge(limit)) } else { Ok(chunk) }
+    })
+}
+
+/// A byte order mark at the beginning is allowed, and the parser cannot take it.
+fn without_mark(
+    chunks: impl Stream<Item = Result<Bytes, BodyError>>,
+) -> impl Stream<Item = Result<Bytes, BodyError>> {
+    let mut mark: &[u8] = b"\xEF\xBB\xBF";
+    chunks.map(move |chunk| {
+        let mut chunk = chunk?;
+        while let (Some(expected), Some(first)) = (mark.first(), chunk.first()) {
+            if expected == first {
+                chunk.advance(1);
+                mark = &mark[1..];
+            } else {
+                mark = &[];
+            }
+        }
+        Ok(chunk)
+    })
+}

@@ -1,0 +1,285 @@
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::future::BoxFuture;
+use reqwest::header::{HeaderName, HeaderValue};
+use reqwest::{Url, redirect};
+use rustls::crypto::ring;
+use rustls::{ClientConfig, RootCertStore};
+use sessile_agent::ModelError;
+use sessile_session::{BoxError, Clock, SystemClock};
+
+use super::secret::Secret;
+
+/// Where a model is, who asks, and how patiently.
+///
+/// ```
+/// use sessile_model::{Credentials, Endpoint};
+///
+/// let google = Endpoint::gemini("my key");
+/// let local = Endpoint::openai("unused").with_base_url("http://localhost:11434/v1").with_credentials(Credentials::none());
+/// ```
+#[derive(Clone)]
+pub struct Endpoint {
+    base_url: String,
+    /// What stands between the base and the paths of the interface.
+    prefix: String,
+    pub(super) credentials: Credentials,
+    pub(super) options: HttpOptions,
+    pub(super) sleep: Sleep,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+pub(super) type Sleep = Arc<dyn Fn(Duration) -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// Who asks.
+#[derive(Clone)]
+pub struct Credentials(pub(super) Kind);
+
+#[derive(Clone)]
+pub(super) enum Kind {
+    Nobody,
+    /// A key in Google's own header.
+    GoogleKey(Secret),
+    Bearer(Secret),
+    Tokens(Arc<dyn TokenProvider>),
+}
+
+impl Credentials {
+    /// Nobody in particular, for servers that do not care.
+    pub fn none() -> Self {
+        Self(Kind::Nobody)
+    }
+
+    /// A key of Google's AI Studio.
+    pub fn google_key(key: impl Into<String>) -> Self {
+        Self(Kind::GoogleKey(Secret::from(key.into())))
+    }
+
+    /// A key that is sent as a bearer token, as OpenAI wants it.
+    pub fn bearer(key: impl Into<String>) -> Self {
+        Self(Kind::Bearer(Secret::from(key.into())))
+    }
+
+    /// Tokens that expire; the provider is asked before each request.
+    pub fn tokens(provider: Arc<dyn TokenProvider>) -> Self {
+        Self(Kind::Tokens(provider))
+    }
+
+    /// The text without the key.
+    pub(super) fn hide_in(&self, text: String) -> String {
+        match &self.0 {
+            Kind::GoogleKey(key) | Kind::Bearer(key) => key.hide_in(&text),
+            Kind::Nobody | Kind::Tokens(_) => text,
+        }
+    }
+}
+
+/// Gives access tokens, such as those of Google Cloud. It keeps a token as long as it is valid.
+#[async_trait]
+pub trait TokenProvider: Send + Sync {
+    /// A token that is valid now.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none.
+    async fn token(&self) -> Result<String, BoxError>;
+}
+
+/// How patiently a model is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HttpOptions {
+    /// How long a connection may take.
+    pub connect_timeout: Duration,
+    /// How long everything may take: all tries, and the answer to its last byte.
+    pub timeout: Duration,
+    /// How long an answer that has begun may be silent.
+    pub idle_timeout: Duration,
+    /// How often a request is sent again after 408, 429, 5xx or a failed connection.
+    pub retries: u32,
+    /// The longest wait before the first retry; it doubles with each. The wait is a random part of it.
+    pub first_wait: Duration,
+    /// The longest wait at all. A server that asks for a longer one is not asked again.
+    pub longest_wait: Duration,
+    /// How many bytes of an answer are read.
+    pub max_bytes: usize,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(10),
+            timeout: Duration::from_secs(600),
+            idle_timeout: Duration::from_secs(120),
+            retries: 4,
+            first_wait: Duration::from_secs(1),
+            longest_wait: Duration::from_secs(60),
+            max_bytes: 64 << 20,
+        }
+    }
+}
+
+impl Endpoint {
+    /// Google's Gemini, with a key of AI Studio.
+    pub fn gemini(key: impl Into<String>) -> Self {
+        Self::new("https://generativelanguage.googleapis.com", Credentials::google_key(key))
+            .with_prefix("/v1beta".to_owned())
+    }
+
+    /// Google's models in a project of Google Cloud; `location` is a region or `global`.
+    pub fn vertex(project: &str, location: &str, tokens: Arc<dyn TokenProvider>) -> Self {
+        let host = match location {
+            "global" => "https://aiplatform.googleapis.com".to_owned(),
+            region => format!("https://{region}-aiplatform.googleapis.com"),
+        };
+        Self::new(host, Credentials::tokens(tokens))
+            .with_prefix(format!("/v1beta1/projects/{project}/locations/{location}/publishers/google"))
+    }
+
+    /// OpenAI, or whatever speaks like it at another base URL.
+    pub fn openai(key: impl Into<String>) -> Self {
+        Self::new("https://api.openai.com/v1", Credentials::bearer(key))
+    }
+
+    /// Any other address.
+    pub fn new(base_url: impl Into<String>, credentials: Credentials) -> Self {
+        Self {
+            base_url: base_url.into(),
+            prefix: String::new(),
+            credentials,
+            options: HttpOptions::default(),
+            sleep: Arc::new(|wait| Box::pin(tokio::time::sleep(wait))),
+            clock: Arc::new(SystemClock),
+        }
+    }
+
+    fn with_prefix(self, prefix: String) -> Self {
+        Self { prefix, ..self }
+    }
+
+    /// The same interface at another address.
+    pub fn with_base_url(self, base_url: impl Into<String>) -> Self {
+        Self { base_url: base_url.into(), ..self }
+    }
+
+    /// The same interface for somebody else.
+    pub fn with_credentials(self, credentials: Credentials) -> Self {
+        Self { credentials, ..self }
+    }
+
+    /// Other limits and timeouts.
+    pub fn with_options(self, options: HttpOptions) -> Self {
+        Self { options, ..self }
+    }
+
+    /// Waits between tries by other means than tokio's clock, for tests.
+    pub fn with_sleep(
+        self,
+        sleep: impl Fn(Duration) -> BoxFuture<'static, ()> + Send + Sync + 'static,
+    ) -> Self {
+        Self { sleep: Arc::new(sleep), ..self }
+    }
+
+    /// Takes the time from another clock, for a `Retry-After` that is a date.
+    pub fn with_clock(self, clock: impl Clock + 'static) -> Self {
+        Self { clock: Arc::new(clock), ..self }
+    }
+
+    pub(crate) fn base_url(&self) -> &str {
+        &self.base_url
+    }
+
+    pub(super) fn url(&self, path: &str) -> String {
+        format!("{}{}{path}", self.base_url.trim_end_matches('/'), self.prefix)
+    }
+
+    /// Says what makes it unusable.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let url =
+            Url::parse(&self.url("")).map_err(|error| format!("the base URL cannot be read: {error}"))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(format!("the base URL begins with {}://, not http:// or https://", url.scheme()));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err("the base URL holds a user name or password; give them as credentials".to_owned());
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err("the base URL has a query or fragment".to_owned());
+        }
+        match &self.credentials.0 {
+            Kind::GoogleKey(key) | Kind::Bearer(key) if key.is_blank() => Err("the key is empty".to_owned()),
+            Kind::GoogleKey(key) | Kind::Bearer(key) if key.header("").is_none() => {
+                Err("the key holds characters that no key has".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The header that says who asks.
+    pub(super) async fn authorization(
+        &self,
+        model: &str,
+    ) -> Result<Option<(HeaderName, HeaderValue)>, ModelError> {
+        let no_token = |reason| ModelError::Configuration { model: model.to_owned(), reason };
+        let header = match &self.credentials.0 {
+            Kind::Nobody => return Ok(None),
+            Kind::GoogleKey(key) => key.header("").map(|value| (GOOGLE_KEY, value)),
+            Kind::Bearer(key) => key.header("Bearer ").map(bearer),
+            Kind::Tokens(provider) => {
+                let token = provider.token().await.map_err(|source| ModelError::Unavailable {
+                    model: model.to_owned(),
+                    message: "no access token could be had".to_owned(),
+                    source: Some(source),
+                })?;
+                Secret::from(token).header("Bearer ").map(bearer)
+            }
+        };
+        header
+            .map(Some)
+            .ok_or_else(|| no_token("the key or token holds characters that no token has".to_owned()))
+    }
+}
+
+const GOOGLE_KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
+
+fn bearer(value: HeaderValue) -> (HeaderName, HeaderValue) {
+    (reqwest::header::AUTHORIZATION, value)
+}
+
+/// Redirects are not followed: they would carry the key to another host.
+pub(super) fn client(options: &HttpOptions) -> Result<reqwest::Client, BoxError> {
+    let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let client = reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
+        .user_agent(concat!("sessile/", env!("CARGO_PKG_VERSION")))
+        .redirect(redirect::Policy::none())
+        .connect_timeout(options.connect_timeout)
+        .build()?;
+    Ok(client)
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("url", &self.url(""))
+            .field("credentials", &self.credentials)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            Kind::Nobody => "none",
+            Kind::GoogleKey(_) | Kind::Bearer(_) => "[secret key]",
+            Kind::Tokens(_) => "[secret tokens]",
+        })
+    }
+}

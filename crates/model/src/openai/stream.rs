@@ -1,0 +1,136 @@
+use std::collections::BTreeMap;
+
+use futures_util::stream::{self, BoxStream, StreamExt};
+use serde::Deserialize;
+use sessile_agent::{ModelError, ModelResponse, ModelStream};
+use sessile_session::Part;
+
+use super::response::{Message, ToolCall, Usage, end, malformed, spoken, usage};
+use crate::answer::{Answer, content};
+use crate::http::error_in_body;
+
+#[derive(Deserialize)]
+struct Chunk {
+    #[serde(default)]
+    choices: Vec<Choice>,
+    usage: Option<Usage>,
+    model: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    #[serde(default)]
+    index: u32,
+    #[serde(default)]
+    delta: Message,
+    finish_reason: Option<String>,
+}
+
+/// The data of the event after the last piece.
+const DONE: &str = "[DONE]";
+
+/// Pieces of text as they come, and then the whole with its calls.
+pub(super) fn pieces(model: String, events: BoxStream<'static, Result<String, ModelError>>) -> ModelStream {
+    let joining = Joining {
+        model,
+        answer: Answer::default(),
+        calls: BTreeMap::new(),
+        finish_reason: None,
+        done: false,
+    };
+    stream::unfold(Some((events, joining)), |state| async {
+        let (mut events, mut joining) = state?;
+        while !joining.done
+            && let Some(data) = events.next().await
+        {
+            match data.and_then(|data| joining.read(&data)) {
+                Ok(Some(piece)) => return Some((Ok(piece), Some((events, joining)))),
+                Ok(None) => {}
+                Err(error) => return Some((Err(error), None)),
+            }
+        }
+        Some((joining.finish().map(|whole| ModelResponse { partial: Some(false), ..whole }), None))
+    })
+    .boxed()
+}
+
+/// An answer that is still coming.
+struct Joining {
+    model: String,
+    answer: Answer,
+    calls: BTreeMap<u64, ToolCall>,
+    finish_reason: Option<String>,
+    done: bool,
+}
+
+impl Joining {
+    /// Reads the data of an event; gives the text that is new in it.
+    fn read(&mut self, data: &str) -> Result<Option<ModelResponse>, ModelError> {
+        if data == DONE {
+            self.done = true;
+            return Ok(None);
+        }
+        if let Some(error) = error_in_body(&self.model, data) {
+            return Err(error);
+        }
+        let chunk: Chunk = serde_json::from_str(data).map_err(|error| {
+            malformed(&self.model, format!("a piece of it is not the JSON expected: {error}"))
+        })?;
+        if let Some(counted) = chunk.usage {
+            self.answer.about.usage_metadata = Some(usage(counted));
+        }
+        if chunk.model.is_some() {
+            self.answer.about.model_version = chunk.model;
+        }
+        let Some(choice) = chunk.choices.into_iter().find(|choice| choice.index == 0) else {
+            return Ok(None);
+        };
+        if choice.finish_reason.is_some() {
+            self.finish_reason = choice.finish_reason;
+        }
+        let new: Vec<Part> = spoken(&choice.delta).collect();
+        for part in &new {
+            self.answer.push(part.clone());
+        }
+        for piece in choice.delta.tool_calls.into_iter().flatten() {
+            self.add_call(piece);
+        }
+        Ok((!new.is_empty()).then(|| ModelResponse {
+            partial: Some(true),
+            model_version: self.answer.about.model_version.clone(),
+            ..ModelResponse::from(content(new))
+        }))
+    }
+
+    /// Joins a piece of a call to its beginning. A server that does not count its calls begins a new
+    /// one with each id.
+    fn add_call(&mut self, piece: ToolCall) {
+        let last = self.calls.last_key_value().map(|(index, _)| *index);
+        let index = piece.index.unwrap_or(match (last, &piece.id) {
+            (None, _) => 0,
+            (Some(last), Some(_)) => last.saturating_add(1),
+            (Some(last), None) => last,
+        });
+        let call = self.calls.entry(index).or_default();
+        if piece.id.is_some() {
+            call.id = piece.id;
+        }
+        let extend = |old: &mut Option<String>, new: Option<String>| {
+            if let Some(new) = new {
+                old.get_or_insert_default().push_str(&new);
+            }
+        };
+        extend(&mut call.function.name, piece.function.name);
+        extend(&mut call.function.arguments, piece.function.arguments);
+    }
+
+    fn finish(self) -> Result<ModelResponse, ModelError> {
+        if !self.done && self.finish_reason.is_none() {
+            let message = "the answer broke off before the model said that it had ended".to_owned();
+            return Err(ModelError::Unavailable { model: self.model, message, source: None });
+        }
+        let calls =
+            self.calls.into_values().map(|call| (call.id, call.function.name, call.function.arguments));
+        end(self.answer, calls, self.finish_reason.as_deref())
+    }
+}
