@@ -1,3 +1,24 @@
-//! The command `sessile`.
+//! The command `sessile`: serves agents, talks to them, and takes care of where sessions are kept.
+//!
+//! Data goes to standard output, everything else to standard error. [`exit`] says what the exit codes mean.
 
-fn main() {}
+mod args;
+mod commands;
+mod event_text;
+mod exit;
+mod output;
+mod place;
+mod progress;
+mod talk;
+mod times;
+mod walk;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let args = args::Args::parse();
+    let result = commands::run(args);
+    exit::code_of(result)
+}

@@ -1,0 +1,209 @@
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use clap::Args;
+use serde::Serialize;
+use sessile_session::{
+    Address, EventWindow, ScopeKey, SessionError, SessionKey, SessionService, StateMap, Store,
+};
+
+use super::Schema;
+use crate::args::{OutputArgs, StoreArgs};
+use crate::exit::Failure;
+use crate::output::Output;
+use crate::place::{Need, Place};
+use crate::progress::Progress;
+use crate::walk::Walk;
+
+/// The arguments of `db check`.
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    #[command(flatten)]
+    store: StoreArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// What was found.
+#[derive(Debug, Serialize)]
+struct Report {
+    store: String,
+    /// Whose layout the tables have; `None` if there are none.
+    layout: Option<&'static str>,
+    /// The last migration that was made, and the last that there is.
+    migration: i64,
+    latest: i64,
+    apps: usize,
+    users: usize,
+    sessions: u64,
+    events: u64,
+    problems: Vec<Problem>,
+}
+
+/// Something that is not as it should be.
+#[derive(Debug, Serialize)]
+struct Problem {
+    /// Where.
+    place: String,
+    /// What.
+    problem: String,
+}
+
+impl Check {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        let place = Place::of(&self.store.store)?;
+        let schema = Schema::of(&place).await?;
+        let mut report = Report {
+            store: place.to_string(),
+            layout: schema.layout,
+            migration: schema.migration,
+            latest: schema.latest,
+            apps: 0,
+            users: 0,
+            sessions: 0,
+            events: 0,
+            problems: Vec::new(),
+        };
+        // Opening a database that is not migrated would migrate it, and a check changes nothing.
+        let migrated = schema.migration == schema.latest;
+        if migrated {
+            report.look(place.open(Need::Existing).await?).await?;
+        }
+        let mut output = Output::new(&self.output);
+        match output.is_json() {
+            true => output.json(&report)?,
+            false => report.show(&mut output)?,
+        }
+        output.finish()?;
+        match (migrated, report.problems.len()) {
+            (true, 0) => Ok(()),
+            (true, count) => Err(Failure::Damaged(format!("{count} problems found")).into()),
+            (false, _) if schema.migration > schema.latest => Err(Failure::Damaged(format!(
+                "{place} was written by a newer Sessile (migration {}, this one knows {}); upgrade this one",
+                schema.migration, schema.latest
+            ))
+            .into()),
+            (false, _) => Err(Failure::Damaged(format!(
+                "{place} is not migrated, so its sessions were not looked at; run `sessile db migrate`"
+            ))
+            .into()),
+        }
+    }
+}
+
+impl Report {
+    /// Looks at everything, and goes on after what is damaged.
+    async fn look(&mut self, store: Arc<dyn Store>) -> anyhow::Result<()> {
+        let service = SessionService::over(store.clone());
+        let progress = Progress::counting("sessions checked");
+        let (mut apps, mut users) = (BTreeSet::new(), BTreeSet::new());
+        let mut walk = Walk::over(store.clone());
+        loop {
+            let page = walk.next().await?;
+            if page.is_empty() {
+                break;
+            }
+            for address in page {
+                apps.insert(address.app().to_owned());
+                match address {
+                    Address::Scope(scope) => {
+                        if let Err(error) = store.scope_state(&scope).await {
+                            self.problem(named(&scope), error)?;
+                        }
+                        if let ScopeKey::User(app, user) = scope {
+                            users.insert((app, user));
+                        }
+                    }
+                    Address::Session(key) => {
+                        users.insert((key.app().to_owned(), key.user().to_owned()));
+                        self.session(&service, &key).await?;
+                        progress.advance(1);
+                    }
+                }
+            }
+        }
+        (self.apps, self.users) = (apps.len(), users.len());
+        Ok(())
+    }
+
+    async fn session(&mut self, service: &SessionService, key: &SessionKey) -> anyhow::Result<()> {
+        self.sessions += 1;
+        match checked(service, key).await {
+            Ok(None) => self.sessions -= 1, // deleted meanwhile
+            Ok(Some((events, problems))) => {
+                self.events += events;
+                let place = format!("session {key}");
+                self.problems
+                    .extend(problems.into_iter().map(|problem| Problem { place: place.clone(), problem }));
+            }
+            Err(error) => self.problem(format!("session {key}"), error)?,
+        }
+        Ok(())
+    }
+
+    /// Notes damage; what is none ends the check.
+    fn problem(&mut self, place: String, error: SessionError) -> anyhow::Result<()> {
+        match error {
+            SessionError::Corrupt { .. } => {
+                self.problems.push(Problem { place, problem: error.to_string() });
+                Ok(())
+            }
+            other => Err(other.into()),
+        }
+    }
+
+    fn show(&self, output: &mut Output) -> anyhow::Result<()> {
+        let facts = [
+            ("store", self.store.clone()),
+            ("layout", self.layout.unwrap_or("no tables yet").to_owned()),
+            ("migration", format!("{} of {}", self.migration, self.latest)),
+            ("applications", self.apps.to_string()),
+            ("users", self.users.to_string()),
+            ("sessions", self.sessions.to_string()),
+            ("events", self.events.to_string()),
+            ("problems", self.problems.len().to_string()),
+        ];
+        output.table(["FACT", ""], &facts.map(|(name, value)| [name.to_owned(), value]))?;
+        if self.problems.is_empty() {
+            return Ok(());
+        }
+        output.line("")?;
+        let rows = self.problems.iter().map(|problem| [problem.place.clone(), problem.problem.clone()]);
+        output.table(["WHERE", "PROBLEM"], &rows.collect::<Vec<_>>())
+    }
+}
+
+/// The number of a session's events, and what is wrong with it; `None` if it is gone.
+async fn checked(
+    service: &SessionService,
+    key: &SessionKey,
+) -> Result<Option<(u64, Vec<String>)>, SessionError> {
+    let Some(now) = service.store().get(key, EventWindow::ALL).await? else { return Ok(None) };
+    let events = now.events.len() as u64;
+    let mut problems = Vec::new();
+    if events != now.version {
+        problems.push(format!("it is at version {} and has {events} events", now.version));
+    }
+    // Versions up to this one never change, so a second reading tells of the same moment.
+    let said = match service.state_at(key, now.version).await {
+        Err(SessionError::NotFound { .. }) => return Ok(None),
+        said => said?,
+    };
+    problems.extend(
+        differing(&now.session, &said).map(|key| format!("the state key {key:?} is not what the events say")),
+    );
+    Ok(Some((events, problems)))
+}
+
+/// The keys that one has and the other has not, or with another value.
+fn differing<'a>(one: &'a StateMap, other: &'a StateMap) -> impl Iterator<Item = &'a String> {
+    let keys: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+    keys.into_iter().filter(|key| one.get(*key) != other.get(*key))
+}
+
+fn named(scope: &ScopeKey) -> String {
+    match scope {
+        ScopeKey::App(app) => format!("state of application {app}"),
+        ScopeKey::User(app, user) => format!("state of user {user} of application {app}"),
+    }
+}

@@ -1,0 +1,41 @@
+use clap::Args;
+use serde_json::json;
+
+use super::Schema;
+use crate::args::{OutputArgs, StoreArgs};
+use crate::output::Output;
+use crate::place::{Need, Place};
+
+/// The arguments of `db migrate`.
+#[derive(Debug, Args)]
+pub(crate) struct Migrate {
+    #[command(flatten)]
+    store: StoreArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+impl Migrate {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        let place = Place::of(&self.store.store)?;
+        let before = match &place {
+            Place::Sqlite(options) if !options.path.exists() => 0,
+            _ => Schema::of(&place).await?.migration,
+        };
+        drop(place.open(Need::Any).await?);
+        let after = Schema::of(&place).await?;
+        let mut output = Output::new(&self.output);
+        match output.is_json() {
+            true => {
+                output.json(&json!({"before": before, "after": after.migration, "layout": after.layout}))?
+            }
+            false if before == after.migration => {
+                output.line(&format!("{place} was up to date (migration {before})"))?;
+            }
+            false => {
+                output.line(&format!("{place} is at migration {} now, from {before}", after.migration))?
+            }
+        }
+        output.finish()
+    }
+}

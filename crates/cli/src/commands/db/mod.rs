@@ -1,0 +1,56 @@
+//! `sessile db`: taking care of a database.
+
+mod check;
+mod migrate;
+mod sweep;
+
+use clap::Subcommand;
+
+use crate::place::Place;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Db {
+    /// Look at a database without changing it: its layout, its counts, and whether every session's state is what its events say.
+    Check(check::Check),
+    /// Make or extend the tables, without disturbing google-adk.
+    Migrate(migrate::Migrate),
+    /// Delete sessions that were not changed for some time.
+    Sweep(sweep::Sweep),
+}
+
+pub(crate) async fn run(command: Db) -> anyhow::Result<()> {
+    match command {
+        Db::Check(command) => command.run().await,
+        Db::Migrate(command) => command.run().await,
+        Db::Sweep(command) => command.run().await,
+    }
+}
+
+/// How a database is laid out.
+struct Schema {
+    layout: Option<&'static str>,
+    migration: i64,
+    latest: i64,
+}
+
+impl Schema {
+    /// Looks without changing anything.
+    async fn of(place: &Place) -> anyhow::Result<Self> {
+        match place {
+            Place::Memory => {
+                let text =
+                    "memory:// keeps nothing; name a SQLite file or PostgreSQL with --store".to_owned();
+                Err(crate::exit::Failure::Usage(text).into())
+            }
+            Place::Sqlite(options) => {
+                place.must_exist()?;
+                let schema = sessile_sqlite::SqliteSchema::of(options.clone()).await?;
+                Ok(Self { layout: schema.layout, migration: schema.migration, latest: schema.latest })
+            }
+            Place::Postgres { options, .. } => {
+                let schema = sessile_postgres::PostgresSchema::of(options).await?;
+                Ok(Self { layout: schema.layout, migration: schema.migration, latest: schema.latest })
+            }
+        }
+    }
+}

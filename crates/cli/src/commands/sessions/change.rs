@@ -1,0 +1,104 @@
+//! `delete`, `fork` and `rewind`.
+
+use clap::Args;
+use serde_json::json;
+use sessile_session::{EventWindow, SessionError};
+
+use crate::args::{OutputArgs, SessionArgs, StoreArgs};
+use crate::output::Output;
+use crate::place::{Need, sessions};
+use crate::talk::say;
+
+/// The arguments of `sessions delete`.
+#[derive(Debug, Args)]
+pub(crate) struct Delete {
+    #[command(flatten)]
+    session: SessionArgs,
+    /// Only if the session still has this version.
+    #[arg(long, value_name = "VERSION")]
+    if_version: Option<u64>,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+impl Delete {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        let service = sessions(&self.store.store, Need::Existing).await?;
+        let key = self.session.key();
+        if !service.delete(&key, self.if_version).await? {
+            return Err(SessionError::NotFound { key }.into());
+        }
+        say(format_args!("deleted {key}"));
+        Ok(())
+    }
+}
+
+/// The arguments of `sessions fork`.
+#[derive(Debug, Args)]
+pub(crate) struct Fork {
+    #[command(flatten)]
+    session: SessionArgs,
+    /// Begin as the session was at this version, instead of now.
+    #[arg(long, value_name = "VERSION")]
+    at: Option<u64>,
+    /// The new session's id; one is made if it is left out.
+    #[arg(long = "as", value_name = "ID")]
+    new_id: Option<String>,
+    #[command(flatten)]
+    store: StoreArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+impl Fork {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        let service = sessions(&self.store.store, Need::Existing).await?;
+        let key = self.session.key();
+        let version = match self.at {
+            Some(version) => version,
+            None => match service.get(&key, EventWindow::NONE).await? {
+                Some(session) => session.version(),
+                None => return Err(SessionError::NotFound { key }.into()),
+            },
+        };
+        let fork = service.fork(&key, version, self.new_id.as_deref()).await?;
+        let mut output = Output::new(&self.output);
+        match output.is_json() {
+            true => output.json(&json!({"id": fork.key().id(), "version": fork.version()}))?,
+            false => output.line(fork.key().id())?,
+        }
+        output.finish()
+    }
+}
+
+/// The arguments of `sessions rewind`.
+#[derive(Debug, Args)]
+pub(crate) struct Rewind {
+    #[command(flatten)]
+    session: SessionArgs,
+    /// The first invocation that is taken back; `sessions show` names them.
+    #[arg(long, value_name = "INVOCATION")]
+    before: String,
+    #[command(flatten)]
+    store: StoreArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+impl Rewind {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        let service = sessions(&self.store.store, Need::Existing).await?;
+        let session = service.rewind(&self.session.key(), &self.before).await?;
+        let mut output = Output::new(&self.output);
+        match output.is_json() {
+            true => output.json(&json!({"id": session.key().id(), "version": session.version()}))?,
+            false => output.line(&format!(
+                "{} is as it was before {}; it is at version {}",
+                session.key(),
+                self.before,
+                session.version()
+            ))?,
+        }
+        output.finish()
+    }
+}

@@ -1,0 +1,49 @@
+//! An event in a few words.
+
+use sessile_session::Event;
+use sessile_state::{Change, Delta};
+
+/// What was said and called, on one line.
+pub(crate) fn said(event: &Event) -> String {
+    let mut pieces = Vec::new();
+    for part in event.content.iter().flat_map(|content| content.parts()) {
+        if let Some(text) = part.text.as_ref().filter(|text| !text.is_empty()) {
+            pieces.push(text.to_string());
+        }
+        if let Some(call) = &part.function_call {
+            let args = serde_json::to_string(&call.args).unwrap_or_else(|_| "…".to_owned());
+            pieces.push(format!("calls {}({args})", call.name.as_deref().unwrap_or("?")));
+        }
+        if let Some(response) = &part.function_response {
+            let answer = serde_json::to_string(&response.response).unwrap_or_else(|_| "…".to_owned());
+            pieces.push(format!("{} answers {answer}", response.name.as_deref().unwrap_or("?")));
+        }
+        if part.inline_data.is_some() || part.file_data.is_some() {
+            pieces.push("(file)".to_owned());
+        }
+    }
+    if let Some(code) = &event.error_code {
+        pieces.push(format!("error {code}: {}", event.error_message.as_deref().unwrap_or("")));
+    }
+    if let Some(before) = &event.actions.rewind_before_invocation_id {
+        pieces.push(format!("(back to before {before})"));
+    }
+    pieces.join(" ")
+}
+
+/// What an event changes: `+ key = value`, `- key`.
+pub(crate) fn changes(delta: &Delta) -> Vec<String> {
+    let each = delta.iter().map(|(key, change)| match change {
+        Change::Set(value) => format!("+ {key} = {value}"),
+        Change::Remove => format!("- {key}"),
+    });
+    each.collect()
+}
+
+/// At most so many characters, the last of them an ellipsis if some were cut off.
+pub(crate) fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some(_) => text.chars().take(most.saturating_sub(1)).chain(['…']).collect(),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,114 @@
+//! Where things are kept, from the URLs that ADK's command line takes.
+
+use std::fmt;
+use std::sync::Arc;
+
+use anyhow::Context;
+use sessile_postgres::{PostgresOptions, PostgresStore};
+use sessile_session::{MemoryStore, SessionService, Store};
+use sessile_sqlite::{SqliteOptions, SqliteStore};
+
+use crate::exit::Failure;
+
+/// A place where sessions are kept.
+#[derive(Debug)]
+pub(crate) enum Place {
+    Memory,
+    Sqlite(SqliteOptions),
+    Postgres {
+        options: Box<PostgresOptions>,
+        /// Host and database, without user, password and options.
+        shown: String,
+    },
+}
+
+/// What a command needs of a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// It reads or changes what is there already.
+    Existing,
+    /// It may make a new file, or begin with nothing.
+    Any,
+}
+
+impl Place {
+    /// The place that a URL names.
+    pub(crate) fn of(url: &str) -> anyhow::Result<Self> {
+        let (scheme, _) = url.split_once("://").ok_or_else(|| unknown(url))?;
+        match scheme {
+            "memory" => Ok(Self::Memory),
+            "sqlite" | "sqlite+aiosqlite" => Ok(Self::Sqlite(SqliteOptions::from_url(url)?)),
+            "postgresql" | "postgresql+asyncpg" | "postgres" => {
+                let address = url.split('?').next().unwrap_or("");
+                let host = address.rsplit(['@', '/']).take(2).collect::<Vec<_>>();
+                let shown = match host[..] {
+                    [database, host] => format!("postgresql://{host}/{database}"),
+                    _ => "PostgreSQL".to_owned(),
+                };
+                Ok(Self::Postgres { options: Box::new(PostgresOptions::from_url(url)?), shown })
+            }
+            _ => Err(unknown(url)),
+        }
+    }
+
+    /// Opens the place, and makes or migrates its tables if need be.
+    pub(crate) async fn open(&self, need: Need) -> anyhow::Result<Arc<dyn Store>> {
+        let opened: Arc<dyn Store> = match self {
+            Self::Memory if need == Need::Existing => {
+                let text =
+                    "memory:// is empty when a command starts; name a SQLite file or PostgreSQL with --store";
+                return Err(Failure::Usage(text.to_owned()).into());
+            }
+            Self::Memory => Arc::new(MemoryStore::new()),
+            Self::Sqlite(options) => {
+                if need == Need::Existing {
+                    self.must_exist()?;
+                }
+                Arc::new(SqliteStore::open(options.clone()).await?)
+            }
+            Self::Postgres { options, .. } => {
+                Arc::new(PostgresStore::connect(options).await.with_context(|| format!("cannot use {self}"))?)
+            }
+        };
+        Ok(opened)
+    }
+
+    /// An error if this is a file that is not there: reading must not make one.
+    pub(crate) fn must_exist(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Sqlite(SqliteOptions { path, .. }) if !path.exists() => {
+                Err(Failure::NotFound(format!("there is no file {}; {ADVICE}", path.display())).into())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+const ADVICE: &str = "name another with --store (or SESSILE_STORE), or make it with `sessile db migrate`";
+
+/// Without user, password and options.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory => f.write_str("memory://"),
+            Self::Sqlite(options) => write!(f, "sqlite:///{}", options.path.display()),
+            Self::Postgres { shown, .. } => f.write_str(shown),
+        }
+    }
+}
+
+/// The service over the store of a URL.
+pub(crate) async fn sessions(url: &str, need: Need) -> anyhow::Result<SessionService> {
+    Ok(SessionService::over(Place::of(url)?.open(need).await?))
+}
+
+/// Says what can be named. A URL may hold a password, so only its scheme is repeated.
+fn unknown(url: &str) -> anyhow::Error {
+    let given = match url.split_once("://") {
+        Some((scheme, _)) => format!("there is no store for {scheme}://"),
+        None => format!("{url:?} is no URL"),
+    };
+    let known =
+        "write sqlite:///relative.db, sqlite:////absolute.db, postgresql://user@host/database, or memory://";
+    Failure::Usage(format!("{given}; {known}")).into()
+}
