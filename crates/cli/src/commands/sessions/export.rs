@@ -138,7 +138,7 @@ async fn session(service: &SessionService, key: &SessionKey, lines: &mut Lines) 
             EventWindow { after_version: Some(after), until_version: Some(until), ..EventWindow::ALL };
         let page = service.store().get(key, window).await?;
         let page = page.ok_or_else(|| SessionError::NotFound { key: key.clone() })?;
-        for event in page.events {
+        for event in page.events.iter() {
             events += 1;
             lines.write(&Line::Event { version: event.version, event: Box::new((*event.event).clone()) })?;
         }
