@@ -33,3 +33,8 @@ pub enum MemoryError {
         source: BoxError,
     },
 }
+
+/// Makes an error of the place one of ours, saying what was being done.
+pub(crate) fn doing<E: Into<BoxError>>(action: &'static str) -> impl FnOnce(E) -> MemoryError {
+    move |source| MemoryError::Backend { action, source: source.into() }
+}

@@ -1,9 +1,35 @@
 //! What agents remember across sessions.
 //!
-//! A [`MemoryService`] takes in sessions and finds what was said in them. Nothing is added by itself.
+//! A [`MemoryService`] takes in sessions and finds what was said in them: [`InMemoryMemory`] as long as
+//! the process lives, [`SqliteMemory`] in a file that google-adk's `SqliteMemoryService` uses too.
+//! Nothing is added by itself, and memory never touches the state of a session.
+//!
+//! ```
+//! use sessile_memory::{InMemoryMemory, MemoryService};
+//! use sessile_session::{Content, CreateSession, Event, MemoryStore, SessionService};
+//!
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! let sessions = SessionService::new(MemoryStore::new());
+//! let mut session = sessions.create(CreateSession::new("travel", "ada")).await?;
+//! let said = Event::new("user").with_content(Content::text("user", "I am allergic to nuts."));
+//! sessions.append(&mut session, said).await?;
+//!
+//! let memory = InMemoryMemory::new();
+//! memory.add_session(&session).await?;
+//! let found = memory.search("travel", "ada", "What is the user allergic to?").await?;
+//! assert_eq!(found[0].author.as_deref(), Some("user"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # }).unwrap();
+//! ```
 
 mod error;
+mod in_memory;
 mod service;
+mod sqlite;
+mod time;
+mod words;
 
 pub use error::MemoryError;
+pub use in_memory::InMemoryMemory;
 pub use service::{MemoryEntry, MemoryService};
+pub use sqlite::SqliteMemory;
