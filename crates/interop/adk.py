@@ -1,11 +1,13 @@
-"""google-adk's session services, driven by JSON lines, for the tests of interoperation.
+"""google-adk's services, driven by JSON lines, for the tests of interoperation.
 
-    python adk.py sqlite   FILE   SqliteSessionService
-    python adk.py database URL    DatabaseSessionService
+    python adk.py sqlite    FILE     SqliteSessionService
+    python adk.py database  URL      DatabaseSessionService
+    python adk.py artifacts FOLDER   FileArtifactService
+    python adk.py memory    FILE     SqliteMemoryService
 
 Every line of the input is a command: an object with its name in `do`, and its arguments. Every
 line of the output is the answer. A command that raises answers `error` and `message`; the next
-command finds the service as it was. To add a command, add a method to `Commands`.
+command finds the service as it was. To add a command, add a method to the class of its service.
 """
 
 import asyncio
@@ -18,16 +20,24 @@ from google.adk.events.event_actions import EventActions
 
 
 def open_service(kind, location):
-    # Imported here, because each brings dependencies that the other does not wait for.
+    # Imported here, because each brings dependencies that the others do not wait for.
     if kind == "sqlite":
         from google.adk.sessions.sqlite_session_service import SqliteSessionService
 
-        return SqliteSessionService(location)
+        return Sessions(SqliteSessionService(location))
     if kind == "database":
         from google.adk.sessions.database_session_service import DatabaseSessionService
 
-        return DatabaseSessionService(location)
-    raise SystemExit(f"there is no service {kind!r}: write sqlite or database")
+        return Sessions(DatabaseSessionService(location))
+    if kind == "artifacts":
+        from google.adk.artifacts.file_artifact_service import FileArtifactService
+
+        return Artifacts(FileArtifactService(location))
+    if kind == "memory":
+        from google.adk.memory._sqlite_memory_service import SqliteMemoryService
+
+        return Memory(SqliteMemoryService(location))
+    raise SystemExit(f"there is no service {kind!r}: write sqlite, database, artifacts or memory")
 
 
 def wire(model):
@@ -40,7 +50,7 @@ def is_worth_retrying(error):
     return isinstance(error, StaleSessionError) or "database is locked" in str(error)
 
 
-class Commands:
+class Sessions:
     def __init__(self, service):
         self.service = service
         self.held = {}
@@ -105,8 +115,59 @@ class Commands:
         return {"appended": len(ids), "ids": ids, "retries": retries}
 
 
+class Artifacts:
+    def __init__(self, service):
+        self.service = service
+
+    def place(self, app, user, id, name):
+        return {"app_name": app, "user_id": user, "session_id": id, "filename": name}
+
+    async def save(self, app, user, id, name, part, metadata=None):
+        place = self.place(app, user, id, name)
+        version = await self.service.save_artifact(**place, artifact=part, custom_metadata=metadata)
+        return {"version": version}
+
+    async def load(self, app, user, id, name, version=None):
+        part = await self.service.load_artifact(**self.place(app, user, id, name), version=version)
+        return {"part": part and wire(part)}
+
+    async def names(self, app, user, id):
+        return {"names": await self.service.list_artifact_keys(app_name=app, user_id=user, session_id=id)}
+
+    async def versions(self, app, user, id, name):
+        versions = await self.service.list_artifact_versions(**self.place(app, user, id, name))
+        return {"versions": [wire(version) for version in versions]}
+
+    async def delete(self, app, user, id, name):
+        await self.service.delete_artifact(**self.place(app, user, id, name))
+        return {}
+
+    async def loop(self, app, user, id, name, count):
+        """Saves `count` versions, each with a text of its own."""
+        place = self.place(app, user, id, name)
+        return {
+            "versions": [
+                await self.service.save_artifact(**place, artifact={"text": f"python {n}"}) for n in range(count)
+            ]
+        }
+
+
+class Memory:
+    def __init__(self, service):
+        self.service = service
+
+    async def add(self, app, user, id, events):
+        events = [Event.model_validate_json(json.dumps(event)) for event in events]
+        await self.service.add_events_to_memory(app_name=app, user_id=user, session_id=id, events=events)
+        return {}
+
+    async def search(self, app, user, query):
+        found = await self.service.search_memory(app_name=app, user_id=user, query=query)
+        return {"memories": [wire(memory) for memory in found.memories]}
+
+
 async def main(kind, location):
-    commands = Commands(open_service(kind, location))
+    commands = open_service(kind, location)
     for line in sys.stdin:
         arguments = json.loads(line)
         try:

@@ -1,13 +1,16 @@
 //! One database shared with google-adk, which runs for real, in Python.
 //!
-//! Every test runs on a SQLite file in both of google-adk's layouts, and on PostgreSQL. To add one, write
+//! Every test of sessions runs on a SQLite file in both of google-adk's layouts, and on PostgreSQL. To add one, write
 //! `async fn name(both: Both) -> Outcome` in the file of its subject and list it there in `in_every_database!`.
+//! Artifacts share a folder, and memory a file: their tests are in `artifacts.rs` and `memory.rs`.
 
 mod exact;
 mod postgres;
 mod python;
 
+mod artifacts;
 mod events;
+mod memory;
 mod old;
 mod stale;
 mod together;

@@ -26,9 +26,14 @@ impl Python {
             Kind::SqliteV1 => ("database", format!("sqlite+aiosqlite:///{location}")),
             Kind::Postgres => ("database", location.replacen("postgresql://", "postgresql+asyncpg://", 1)),
         };
+        Self::start_service(kind, &location)
+    }
+
+    /// A process with the service that `adk.py` knows by this name.
+    pub(crate) fn start_service(kind: &str, location: &str) -> Self {
         let mut process = Command::new(interpreter())
             .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("adk.py"))
-            .args([kind, &location])
+            .args([kind, location])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -43,6 +48,13 @@ impl Python {
         let answer = self.try_ask(command, arguments, None);
         assert!(answer.get("error").is_none(), "Python refuses to {command}: {answer}");
         answer
+    }
+
+    /// Sends a command that must be refused, and returns the name of the error.
+    pub(crate) fn refused(&mut self, command: &str, arguments: Value) -> String {
+        let answer = self.try_ask(command, arguments, None);
+        let error = answer.get("error").and_then(Value::as_str);
+        error.unwrap_or_else(|| panic!("Python does not refuse to {command}: {answer}")).to_owned()
     }
 
     /// The session `id`, which must exist.
