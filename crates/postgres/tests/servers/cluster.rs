@@ -70,10 +70,12 @@ impl Cluster {
         as_database_user(&tool("pg_ctl"), &["-D", &self.data(), "-m", "fast", "-w", "stop"]);
     }
 
-    /// Kills the server without a warning. Its processes find out and end.
+    /// Kills the server and all processes that work for it, without a warning, as a power cut would.
     pub(crate) fn kill(&self) {
         let pid = as_database_user("head", &["-n", "1", &format!("{}/postmaster.pid", self.data())]);
-        as_database_user("kill", &["-KILL", pid.trim()]);
+        // It is stopped first, so that it does not see its children die and start others.
+        let script = "kill -STOP $0; pkill -KILL -P $0; kill -KILL $0";
+        as_database_user("sh", &["-c", script, pid.trim()]);
     }
 
     /// Starts the server, as soon as the processes of a killed one are gone; it recovers by itself.

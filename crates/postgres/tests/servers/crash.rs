@@ -11,7 +11,7 @@ use sessile_session::{CreateSession, Event, EventActions, EventWindow, SessionKe
 
 use crate::cluster::Cluster;
 
-const ROUNDS: u64 = 4;
+const ROUNDS: u32 = 8;
 const TASKS: usize = 8;
 const SESSIONS: usize = 3;
 
@@ -64,8 +64,7 @@ async fn killed_at_random_moments_every_acknowledged_event_is_there_once() {
                 tokio::spawn(append_until(stop.clone(), service.clone(), name, acknowledged.clone()))
             })
             .collect();
-        // Later in each round, so that kills fall into all parts of the work.
-        tokio::time::sleep(Duration::from_millis(60 + 53 * round)).await;
+        tokio::time::sleep(random_moment(round)).await;
         cluster.kill();
         stop.store(true, Ordering::Relaxed);
         for task in tasks {
@@ -81,6 +80,14 @@ async fn killed_at_random_moments_every_acknowledged_event_is_there_once() {
     );
 }
 
+/// Between a fiftieth and a half of a second.
+fn random_moment(round: u32) -> Duration {
+    let random = uuid::Uuid::new_v4().as_u128() % 480;
+    let moment = Duration::from_millis(20 + u64::try_from(random).expect("a small number"));
+    eprintln!("round {round}: the server is killed after {moment:?}");
+    moment
+}
+
 async fn check(url: &str, acknowledged: &BTreeSet<String>) {
     let service =
         SessionService::new(PostgresStore::connect_url(url).await.expect("the database can be used"));
@@ -93,6 +100,12 @@ async fn check(url: &str, acknowledged: &BTreeSet<String>) {
             .expect("the session exists");
         let versions: Vec<u64> = read.events().iter().map(|event| event.version).collect();
         assert_eq!(versions, Vec::from_iter(1..=read.version()), "no gaps");
+        let told = service.state_at(&key(session), read.version()).await.expect("the history is read");
+        let now = read.state().iter().filter(|(key, _)| !key.contains(':'));
+        assert!(
+            now.eq(told.iter().map(|(key, value)| (key.as_str(), value))),
+            "the state is the fold of the events"
+        );
         let own: BTreeSet<String> =
             read.state().keys().filter(|key| !key.contains(':')).map(str::to_owned).collect();
         let ids: BTreeSet<String> = read.events().iter().map(|event| event.id.clone()).collect();
