@@ -52,6 +52,8 @@ pub(crate) enum Answer {
     List(&'static str),
     /// A JSON object that is not described further.
     Object,
+    /// Any JSON.
+    Any,
     Null,
     Texts,
     Numbers,

@@ -3,6 +3,9 @@
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
+use sessile_agent::RunError;
+use sessile_artifact::ArtifactError;
+use sessile_memory::MemoryError;
 use sessile_session::{BoxError, SessionError};
 
 use crate::json::Problem;
@@ -49,6 +52,17 @@ pub(crate) enum ApiError {
     /// The server or its store cannot do it now.
     #[error("{0}")]
     Unavailable(String),
+    /// An application is there and cannot be used.
+    #[error("Failed to load agent")]
+    NotLoaded {
+        /// The application.
+        app: String,
+        /// Why, for the log.
+        reason: String,
+    },
+    /// An agent failed; its message is sent, as it is in streams.
+    #[error("{0}")]
+    RunFailed(String),
     /// It is not built.
     #[error("{0}")]
     NotBuilt(String),
@@ -90,7 +104,9 @@ impl ApiError {
             Self::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::Unavailable(_) | Self::Backend { .. } => StatusCode::SERVICE_UNAVAILABLE,
             Self::NotBuilt(_) => StatusCode::NOT_IMPLEMENTED,
-            Self::Failed { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::NotLoaded { .. } | Self::RunFailed(_) | Self::Failed { .. } => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
         }
     }
 
@@ -120,6 +136,9 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         if let Self::Failed { action, source } | Self::Backend { action, source } = &self {
             tracing::error!(error = %chain(source.as_ref()), "cannot {action}");
+        }
+        if let Self::NotLoaded { app, reason } = &self {
+            tracing::error!(%app, "cannot load agent: {reason}");
         }
         let mut response = (self.status(), axum::Json(json!({ "detail": self.detail() }))).into_response();
         if let Some((name, value)) = self.header() {
@@ -168,6 +187,41 @@ impl From<SessionError> for ApiError {
             | SessionError::InvalidCursor => Self::Unusable(error.to_string()),
             SessionError::Backend { action, source } => Self::Backend { action, source },
             other => Self::Failed { action: "read what is stored", source: other.into() },
+        }
+    }
+}
+
+impl From<ArtifactError> for ApiError {
+    fn from(error: ArtifactError) -> Self {
+        match error {
+            ArtifactError::Backend { action, source } => Self::Backend { action, source },
+            ArtifactError::Corrupt { .. } => {
+                Self::Failed { action: "read the artifact", source: error.into() }
+            }
+            refused => Self::BadRequest(refused.to_string()),
+        }
+    }
+}
+
+impl From<MemoryError> for ApiError {
+    fn from(error: MemoryError) -> Self {
+        match error {
+            MemoryError::Backend { action, source } => Self::Backend { action, source },
+            other => Self::Failed { action: "use the memory", source: other.into() },
+        }
+    }
+}
+
+impl From<RunError> for ApiError {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Session(SessionError::NotFound { key }) => {
+                Self::NotFound(format!("Session not found: {}", key.id()))
+            }
+            RunError::Session(error) => error.into(),
+            RunError::Busy { .. } | RunError::Cancelled { .. } => Self::Conflict(error.to_string()),
+            RunError::InvalidMessage { .. } => Self::Unusable(error.to_string()),
+            failed => Self::RunFailed(format!("{}: {failed}", failed.error_type())),
         }
     }
 }

@@ -9,39 +9,70 @@
 
 mod answer;
 mod apps;
+mod artifacts;
 mod auth;
 mod body;
+mod cors;
+mod counted;
+mod default_app;
+mod dev;
 mod doc;
 mod error;
 mod front;
+mod guard;
 mod health;
 mod info;
 mod json;
 mod limits;
+mod live;
+mod memory;
+mod metrics;
+mod openapi;
 mod place;
 mod query;
 mod redact;
 mod routes;
+mod run;
+mod scopes;
+mod serve;
 mod server;
 mod sessions;
 mod size;
+mod slow;
+mod trace;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 
-pub use apps::Apps;
-pub use auth::{Principal, Rights};
+pub use apps::{App, Apps};
+pub use auth::{Auth, AuthError, JwtCheck, JwtKeys, Principal, Rights, StaticTokens};
+pub use counted::Counts;
 pub use limits::Limits;
+pub use metrics::Gauge;
+pub use serve::serve;
 pub use server::Server;
 
-/// The server as a router.
+use server::Shared;
+
+/// The server as a router, for tests and for those who serve it in their own way. [`serve()`] does more:
+/// it bounds connections and shuts down with grace.
 pub fn router(server: Server) -> Router {
-    let shared = server.share();
-    let table = routes::table();
-    table
-        .router
+    assemble(&server.share())
+}
+
+fn assemble(shared: &Shared) -> Router {
+    let mut router = routes::table().router;
+    if let Some(folder) = &shared.adk_web {
+        router = dev::ui::add(router, folder);
+    }
+    let router = router
         .fallback(routes::no_route)
         .method_not_allowed_fallback(routes::no_method)
         .layer(from_fn_with_state(shared.clone(), front::front))
-        .with_state(shared)
+        .layer(cors::layer(shared))
+        .with_state(shared.clone());
+    match &shared.default_app {
+        Some(app) => default_app::add(router, app),
+        None => router,
+    }
 }

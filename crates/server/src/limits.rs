@@ -28,6 +28,8 @@ pub struct Limits {
     pub header_time: Duration,
     /// How long a client may take to send a body (408).
     pub body_time: Duration,
+    /// How long a client may take nothing of an answer; then its connection is closed.
+    pub write_time: Duration,
 }
 
 impl Default for Limits {
@@ -44,6 +46,7 @@ impl Default for Limits {
             run_time: Duration::from_secs(600),
             header_time: Duration::from_secs(10),
             body_time: Duration::from_secs(30),
+            write_time: Duration::from_secs(60),
         }
     }
 }

@@ -22,7 +22,7 @@ impl Query {
 
     /// A whole number that is not negative.
     pub(crate) fn count<T: FromStr>(&self, name: &str) -> Result<Option<T>, ApiError> {
-        let msg = "Input should be a valid integer that is not negative";
+        let msg = "Input should be a valid integer, unable to parse string as an integer";
         self.parse(name, "int_parsing", msg, |text| text.parse().ok())
     }
 

@@ -33,6 +33,11 @@ impl Principal {
         }
     }
 
+    /// The one user they act for, if it is one.
+    pub(crate) fn user(&self) -> Option<&str> {
+        self.user.as_deref()
+    }
+
     /// Refuses to act for another user, in the same words whether or not there is such a user.
     pub(crate) fn acts_for(&self, user: &str) -> Result<(), ApiError> {
         match &self.user {

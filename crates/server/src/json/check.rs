@@ -20,6 +20,21 @@ pub(crate) fn check_map(node: &Node<'_>) -> Vec<Problem> {
     check.problems
 }
 
+/// Yes or no, in the ways that ADK understands.
+pub(crate) fn flag(node: &Node<'_>) -> Option<bool> {
+    match (&node.value, node.raw) {
+        (Value::Flag(flag), _) => Some(*flag),
+        (Value::Number, "1" | "1.0") => Some(true),
+        (Value::Number, "0" | "0.0") => Some(false),
+        (Value::Text(text), _) => match text.to_ascii_lowercase().as_str() {
+            "true" | "1" | "on" | "t" | "y" | "yes" => Some(true),
+            "false" | "0" | "off" | "f" | "n" | "no" => Some(false),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 struct Check {
     path: Vec<Step>,
     problems: Vec<Problem>,
@@ -68,7 +83,6 @@ impl Check {
         match (kind, &node.value) {
             (Kind::Any, _)
             | (Kind::Text, Value::Text(_))
-            | (Kind::Flag, Value::Flag(_))
             | (Kind::Number, Value::Number)
             | (Kind::Map, Value::Object(_)) => {}
             (Kind::Object(model), _) => self.object(node, model),
@@ -84,7 +98,8 @@ impl Check {
             }
             (Kind::Integer, Value::Number) if node.raw.parse::<i64>().is_ok() => {}
             (Kind::Bytes, Value::Text(_)) => self.bytes(node),
-            (Kind::Flag, Value::Text(_)) => {
+            (Kind::Flag, _) if flag(node).is_some() => {}
+            (Kind::Flag, Value::Text(_) | Value::Number) => {
                 let msg = "Input should be a valid boolean, unable to interpret input";
                 self.report("bool_parsing", msg, node.raw);
             }

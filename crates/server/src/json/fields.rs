@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use sessile_session::StateMap;
 use sessile_state::SharedValue;
 
-use super::check::{check, check_map};
+use super::check::{check, check_map, flag};
 use super::model::{Model, snake};
 use super::parse::{Node, Value, parse};
 use super::problem::{Problem, Step};
@@ -64,7 +64,7 @@ impl<'a> Fields<'a> {
 
     /// Whether a flag is set.
     pub(crate) fn flag(&self, name: &str) -> bool {
-        self.get(name).is_some_and(|node| matches!(node.value, Value::Flag(true)))
+        self.get(name).and_then(flag) == Some(true)
     }
 
     /// A whole number.

@@ -9,7 +9,7 @@ use crate::auth::Principal;
 use crate::body::Body;
 use crate::doc::{Answer, BodyDoc, Doc, IF_MATCH, WINDOW};
 use crate::error::ApiError;
-use crate::json::{Field, Kind, Model};
+use crate::json::{Field, Fields, Kind, Model};
 use crate::place::OfSession;
 use crate::query::Query;
 use crate::server::Shared;
@@ -47,7 +47,7 @@ pub(crate) async fn change(
     query: Query,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let delta = delta(&body)?;
+    let delta = delta(&fields(&body)?)?;
     principal.writes(delta.iter().map(|(key, _)| key))?;
     let expected = answer::expected(&headers)?;
     let Some(mut session) = shared.sessions.get(&key, query.window()?).await? else {
@@ -66,11 +66,7 @@ pub(crate) async fn change(
 }
 
 /// What is to be changed. A key that is set and removed at once is refused.
-fn delta(body: &Body) -> Result<Delta, ApiError> {
-    let fields = match body.fields(&REMOVAL) {
-        Ok(fields) => fields,
-        Err(_) => body.fields(&REQUEST)?,
-    };
+pub(crate) fn delta(fields: &Fields<'_>) -> Result<Delta, ApiError> {
     let set = fields.state("stateDelta")?.unwrap_or_default();
     let removed = fields.texts("stateRemove");
     if let Some(key) = removed.iter().find(|key| set.contains_key(*key)) {
@@ -79,4 +75,9 @@ fn delta(body: &Body) -> Result<Delta, ApiError> {
     let mut delta: Delta = set.into_iter().collect();
     removed.iter().for_each(|key| delta.remove(key));
     Ok(delta)
+}
+
+/// A body with `stateRemove` needs no `stateDelta`.
+fn fields(body: &Body) -> Result<Fields<'_>, ApiError> {
+    body.fields(&REMOVAL).or_else(|_| body.fields(&REQUEST))
 }

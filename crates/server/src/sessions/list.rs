@@ -100,7 +100,7 @@ fn link(uri: &Uri, list: &ListSessions, next: &str) -> Result<HeaderValue, ApiEr
 }
 
 /// Percent-encoded, but for what needs no encoding anywhere.
-fn encoded(text: &str) -> String {
+pub(crate) fn encoded(text: &str) -> String {
     let mut encoded = String::new();
     for byte in text.bytes() {
         match byte {

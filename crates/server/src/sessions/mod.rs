@@ -3,5 +3,7 @@
 pub(crate) mod change;
 pub(crate) mod create;
 pub(crate) mod delete;
+pub(crate) mod history;
 pub(crate) mod list;
 pub(crate) mod read;
+pub(crate) mod watch;

@@ -1,0 +1,156 @@
+//! Numbers for Prometheus.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::{Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use crate::auth::Principal;
+use crate::counted::Counts;
+use crate::doc::{Answer, Doc};
+use crate::error::ApiError;
+use crate::server::Shared;
+
+pub(crate) const METRICS: Doc = Doc::new(
+    "server",
+    "Numbers for Prometheus: requests, latencies, commits, conflicts, runs, pool.",
+    Answer::Media("text/plain; version=0.0.4"),
+)
+.failing(&[403])
+.admin();
+
+/// A number from outside, such as how many connections of a pool are in use.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gauge {
+    /// Its name, such as `sessile_pool_in_use`.
+    pub name: String,
+    /// What it counts.
+    pub help: String,
+    /// How many.
+    pub value: f64,
+}
+
+/// Where numbers from outside come from.
+pub(crate) type Gauges = Arc<dyn Fn() -> Vec<Gauge> + Send + Sync>;
+
+/// The upper bounds of the latency histogram, in seconds.
+const BOUNDS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
+
+/// The requests so far, by method and route.
+#[derive(Default)]
+pub(crate) struct Metrics {
+    routes: Mutex<BTreeMap<(MethodName, Arc<str>), Arc<Requests>>>,
+}
+
+/// A method's name; methods themselves have no order.
+type MethodName = String;
+
+#[derive(Default)]
+struct Requests {
+    statuses: Mutex<BTreeMap<u16, u64>>,
+    /// How many took at most each bound; the last counts all.
+    buckets: [AtomicU64; BOUNDS.len() + 1],
+    microseconds: AtomicU64,
+}
+
+impl Metrics {
+    /// Counts an answered request.
+    pub(crate) fn count(&self, method: &Method, route: &str, status: StatusCode, took: Duration) {
+        let requests = {
+            let mut routes = lock(&self.routes);
+            let key = (method.as_str().to_owned(), Arc::from(route));
+            routes.entry(key).or_default().clone()
+        };
+        *lock(&requests.statuses).entry(status.as_u16()).or_default() += 1;
+        let seconds = took.as_secs_f64();
+        for (place, bound) in BOUNDS.iter().enumerate() {
+            if seconds <= *bound {
+                requests.buckets[place].fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        requests.buckets[BOUNDS.len()].fetch_add(1, Ordering::Relaxed);
+        let microseconds = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        requests.microseconds.fetch_add(microseconds, Ordering::Relaxed);
+    }
+
+    fn write(&self, text: &mut Page) {
+        let routes: Vec<_> =
+            lock(&self.routes).iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+        text.family("sessile_http_requests_total", "counter", "Requests that were answered.");
+        for ((method, route), requests) in &routes {
+            for (status, count) in lock(&requests.statuses).iter() {
+                let labels = format!("{{method=\"{method}\",route=\"{route}\",status=\"{status}\"}}");
+                text.line("sessile_http_requests_total", &labels, *count);
+            }
+        }
+        let name = "sessile_http_request_seconds";
+        text.family(name, "histogram", "How long requests took, until the head of the answer.");
+        for ((method, route), requests) in &routes {
+            let count = |place: usize| requests.buckets[place].load(Ordering::Relaxed);
+            for (place, bound) in BOUNDS.iter().enumerate() {
+                let labels = format!("{{method=\"{method}\",route=\"{route}\",le=\"{bound}\"}}");
+                text.line(&format!("{name}_bucket"), &labels, count(place));
+            }
+            let labels = format!("{{method=\"{method}\",route=\"{route}\",le=\"+Inf\"}}");
+            text.line(&format!("{name}_bucket"), &labels, count(BOUNDS.len()));
+            let labels = format!("{{method=\"{method}\",route=\"{route}\"}}");
+            let sum = Duration::from_micros(requests.microseconds.load(Ordering::Relaxed)).as_secs_f64();
+            text.line(&format!("{name}_sum"), &labels, sum);
+            text.line(&format!("{name}_count"), &labels, count(BOUNDS.len()));
+        }
+    }
+}
+
+pub(crate) async fn metrics(
+    State(shared): State<Shared>,
+    principal: Principal,
+) -> Result<Response, ApiError> {
+    principal.is_admin()?;
+    let mut page = Page::default();
+    shared.metrics.write(&mut page);
+    page.single("sessile_runs", "gauge", "Runs that are going on.", shared.runs.running());
+    if let Some(counts) = &shared.counts {
+        write_counts(counts, &mut page);
+    }
+    for gauge in shared.gauges.iter().flat_map(|gauges| gauges()) {
+        page.single(&gauge.name, "gauge", &gauge.help, gauge.value);
+    }
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page.0).into_response())
+}
+
+fn write_counts(counts: &Counts, page: &mut Page) {
+    page.single("sessile_commits_total", "counter", "Changes that were committed.", counts.commits());
+    page.single(
+        "sessile_conflicts_total",
+        "counter",
+        "Changes refused because of another.",
+        counts.conflicts(),
+    );
+    page.single("sessile_store_errors_total", "counter", "Times that the store failed.", counts.failures());
+}
+
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        self.0.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
+    }
+
+    fn line(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
+        self.0.push_str(&format!("{name}{labels} {value}\n"));
+    }
+
+    fn single(&mut self, name: &str, kind: &str, help: &str, value: impl std::fmt::Display) {
+        self.family(name, kind, help);
+        self.line(name, "", value);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,97 @@
+use sessile_agent::{RunConfig, RunRequest, Runner, Streaming};
+use sessile_session::{EventWindow, SessionError, SessionKey};
+use sessile_state::Delta;
+
+use crate::auth::Principal;
+use crate::body::Body;
+use crate::error::ApiError;
+use crate::json::{CONTENT, Field, Kind, Model};
+use crate::server::Shared;
+use crate::size::check_session_delta;
+
+pub(crate) static REQUEST: Model = Model::open(
+    "RunAgentRequest",
+    &[
+        Field::optional("appName", Kind::Text, "The application; the server's default if left out."),
+        Field::required("userId", Kind::Text, "The user."),
+        Field::required("sessionId", Kind::Text, "The session."),
+        Field::optional("newMessage", Kind::Object(&CONTENT), "What the user says."),
+        Field::defaulted("streaming", Kind::Flag, "Whether answers come in pieces too."),
+        Field::optional("stateDelta", Kind::Map, "Keys to set, with their prefixes."),
+        Field::optional("functionCallEventId", Kind::Text, "The event whose call is answered."),
+        Field::optional("invocationId", Kind::Text, "The invocation to go on with."),
+        Field::optional("customMetadata", Kind::Map, "Notes for every event of the run."),
+        Field::optional("serviceTier", Kind::Text, "Accepted, and not used."),
+        Field::defaulted("detach", Kind::Flag, "Whether the run goes on when its client is gone."),
+    ],
+);
+
+/// A run that someone asked for, and may have.
+pub(crate) struct Order {
+    pub(crate) key: SessionKey,
+    pub(crate) runner: Runner,
+    pub(crate) request: RunRequest,
+    /// Whether it goes on without its client.
+    pub(crate) detach: bool,
+    /// Whether artifacts are sent apart from what is said, as ADK's web UI wants it.
+    pub(crate) split_artifacts: bool,
+}
+
+impl Order {
+    /// Reads a request; `pieces` says whether this endpoint can send pieces.
+    pub(crate) async fn read(
+        shared: &Shared,
+        principal: &Principal,
+        body: &Body,
+        pieces: bool,
+    ) -> Result<Self, ApiError> {
+        let fields = body.fields(&REQUEST)?;
+        let user = fields.text("userId").unwrap_or_default();
+        principal.acts_for(&user)?;
+        let app = fields.text("appName").filter(|app| !app.is_empty()).or_else(|| shared.default_app.clone());
+        let Some(app) = app else {
+            let text = "app_name is required when ADK_DEFAULT_APP_NAME is not set";
+            return Err(ApiError::BadRequest(text.to_owned()));
+        };
+        let delta: Delta = fields.state("stateDelta")?.unwrap_or_default().into_iter().collect();
+        principal.writes(delta.iter().map(|(key, _)| key))?;
+        let runner = shared.apps.find(&app)?.runner().clone();
+        let id = fields.text("sessionId").unwrap_or_default();
+        let key = SessionKey::new(app, &user, &id).map_err(SessionError::from)?;
+        check_size(shared, &key, &delta).await?;
+        let streaming = match pieces && fields.flag("streaming") {
+            true => Streaming::Pieces,
+            false => Streaming::Whole,
+        };
+        let config = RunConfig {
+            streaming,
+            custom_metadata: fields.map("customMetadata")?.unwrap_or_default(),
+            max_llm_calls: shared.max_llm_calls,
+            // The first event then tells the invocation's id before any model is asked.
+            yield_user_message: true,
+            ..RunConfig::default()
+        };
+        let mut request = RunRequest::new(user, key.id()).with_delta(delta).with_config(config);
+        request.message = fields.read("newMessage")?;
+        request.invocation_id = fields.text("invocationId");
+        Ok(Self {
+            key,
+            runner,
+            request,
+            detach: fields.flag("detach"),
+            split_artifacts: fields.text("functionCallEventId").is_none_or(|id| id.is_empty()),
+        })
+    }
+}
+
+/// Refuses a delta after which a scope would be too large. A session that is not there is the
+/// runner's business.
+async fn check_size(shared: &Shared, key: &SessionKey, delta: &Delta) -> Result<(), ApiError> {
+    if delta.is_empty() {
+        return Ok(());
+    }
+    match shared.sessions.get(key, EventWindow::NONE).await? {
+        Some(session) => check_session_delta(&shared.limits, &session, delta),
+        None => Ok(()),
+    }
+}

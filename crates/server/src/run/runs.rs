@@ -1,0 +1,126 @@
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sessile_session::SessionKey;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+use super::detached::Log;
+use crate::error::ApiError;
+
+/// How many detached runs that are over can still be followed from memory.
+const REMEMBERED: usize = 256;
+
+/// The runs of this server: how many, which, and whether there may be more.
+pub(crate) struct Runs {
+    permits: Arc<Semaphore>,
+    limit: usize,
+    /// No run begins any more, and streams that have no end come to one.
+    closing: CancellationToken,
+    /// Runs end where they are.
+    stopping: CancellationToken,
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    active: Vec<Arc<Ticket>>,
+    /// Detached runs, the oldest first, also those that are over.
+    logs: VecDeque<Arc<Log>>,
+}
+
+/// A run as others see it.
+pub(crate) struct Ticket {
+    pub(crate) key: SessionKey,
+    pub(crate) invocation: String,
+    /// Ends the run.
+    pub(crate) cancel: CancellationToken,
+}
+
+impl Runs {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            permits: Arc::new(Semaphore::new(limit)),
+            limit,
+            closing: CancellationToken::new(),
+            stopping: CancellationToken::new(),
+            table: Mutex::default(),
+        }
+    }
+
+    /// Leave to run, unless there are too many runs or the server is shutting down.
+    pub(crate) fn permit(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        if self.closing.is_cancelled() {
+            return Err(ApiError::Unavailable(
+                "The server is shutting down; ask another, or later".to_owned(),
+            ));
+        }
+        self.permits.clone().try_acquire_owned().map_err(|_| {
+            ApiError::TooMany(format!("{} runs are going on already; try again when one is done", self.limit))
+        })
+    }
+
+    /// How many runs are going on.
+    pub(crate) fn running(&self) -> usize {
+        self.limit - self.permits.available_permits()
+    }
+
+    /// Lets no more runs begin.
+    pub(crate) fn close(&self) {
+        self.closing.cancel();
+    }
+
+    /// Ends all runs where they are.
+    pub(crate) fn stop(&self) {
+        self.stopping.cancel();
+    }
+
+    /// Comes when the server is shutting down.
+    pub(crate) fn closing(&self) -> WaitForCancellationFutureOwned {
+        self.closing.clone().cancelled_owned()
+    }
+
+    /// Enters a run, which others can then cancel.
+    pub(crate) fn enter(&self, key: SessionKey, invocation: String) -> Arc<Ticket> {
+        let ticket = Arc::new(Ticket { key, invocation, cancel: self.stopping.child_token() });
+        self.table().active.push(ticket.clone());
+        ticket
+    }
+
+    pub(crate) fn leave(&self, ticket: &Arc<Ticket>) {
+        self.table().active.retain(|other| !Arc::ptr_eq(other, ticket));
+    }
+
+    /// Ends a run. Tells whether there was one.
+    pub(crate) fn cancel(&self, key: &SessionKey, invocation: &str) -> bool {
+        let table = self.table();
+        let found = table.active.iter().find(|run| run.key == *key && run.invocation == invocation);
+        found.inspect(|run| run.cancel.cancel()).is_some()
+    }
+
+    /// The invocations that are going on in a session.
+    pub(crate) fn of(&self, key: &SessionKey) -> Vec<String> {
+        let table = self.table();
+        table.active.iter().filter(|run| run.key == *key).map(|run| run.invocation.clone()).collect()
+    }
+
+    /// Remembers a detached run; the oldest that are over are forgotten.
+    pub(crate) fn remember(&self, log: Arc<Log>) {
+        let mut table = self.table();
+        table.logs.push_back(log);
+        while table.logs.len() > REMEMBERED {
+            let Some(over) = table.logs.iter().position(|log| log.is_over()) else { break };
+            table.logs.remove(over);
+        }
+    }
+
+    /// A detached run.
+    pub(crate) fn log(&self, key: &SessionKey, invocation: &str) -> Option<Arc<Log>> {
+        let table = self.table();
+        table.logs.iter().rev().find(|log| log.key == *key && log.invocation == invocation).cloned()
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
