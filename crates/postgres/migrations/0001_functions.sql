@@ -1,5 +1,5 @@
 -- The writes that must be one round trip and one transaction. A delta is
--- {"set": {key: value}, "remove": [keys]}.
+-- {"set": {key: value}, "remove": [keys], "twins": "{keys}"}; twins are keys under another name, and go too.
 
 CREATE FUNCTION sessile_time(seconds DOUBLE PRECISION) RETURNS TIMESTAMP WITHOUT TIME ZONE
 LANGUAGE sql IMMUTABLE AS $$
@@ -13,6 +13,9 @@ BEGIN
     -- Joined to anything else, an object would become an item of a list, and its keys would be lost.
     IF jsonb_typeof(state) <> 'object' THEN
         RAISE EXCEPTION 'the stored state is no JSON object' USING ERRCODE = 'data_corrupted';
+    END IF;
+    IF state ?| (delta ->> 'twins')::text[] THEN
+        state := state - (delta ->> 'twins')::text[];
     END IF;
     IF delta -> 'remove' = '[]' THEN
         RETURN state || (delta -> 'set');

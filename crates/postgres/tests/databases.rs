@@ -237,6 +237,16 @@ async fn a_key_stored_with_its_prefix_is_the_same_key_when_it_is_read_set_or_rem
     delta.remove("v");
     service.write_user_state("shop", "ada", &delta).await.unwrap();
     assert_eq!(json!(service.user_state("shop", "ada").await.unwrap()), json!({}));
+
+    let odd = ["", " ", "a,b", "\"", "\\", "{}", "null", "é\n"];
+    let twins = serde_json::Map::from_iter(odd.map(|name| (format!("user:{name}"), json!("twin"))));
+    let twins = Value::from(twins).to_string().replace('\'', "''");
+    sql(&url, &format!("UPDATE user_states SET state = '{twins}'")).await;
+    assert_eq!(service.user_state("shop", "ada").await.unwrap().len(), odd.len());
+    let mut delta = sessile_state::Delta::new();
+    odd.iter().for_each(|name| delta.remove(*name));
+    service.write_user_state("shop", "ada", &delta).await.unwrap();
+    assert_eq!(json!(service.user_state("shop", "ada").await.unwrap()), json!({}));
 }
 
 #[tokio::test]
