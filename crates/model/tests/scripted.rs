@@ -153,6 +153,7 @@ async fn the_first_rule_that_fits_answers_as_often_as_it_fits() {
         Rule::user("my name is {name}")
             .unwrap()
             .then(call("remember", json!({ "name": "{name}", "said": "({user})" }))),
+        Rule::tool("remember").and_result("error").then(reply("No: {result.error}")),
         Rule::tool("remember").then(reply("Hello {result.name}, for the {result.times}. time. {unknown}")),
         Rule::user("hello").unwrap().and_instruction("talking to {who}").unwrap().then(reply("Hello {who}!")),
         Rule::always().then(reply("What?")),
@@ -166,6 +167,10 @@ async fn the_first_rule_that_fits_answers_as_often_as_it_fits() {
     assert_eq!(
         whole(&model, answered("remember", json!({ "name": "Ada", "times": 2 }))).await,
         json!([{ "text": "Hello Ada, for the 2. time. {unknown}" }])
+    );
+    assert_eq!(
+        whole(&model, answered("remember", json!({ "error": "full" }))).await,
+        json!([{ "text": "No: full" }])
     );
     assert_eq!(whole(&model, answered("other", json!({}))).await, json!([{ "text": "What?" }]));
     assert_eq!(whole(&model, said(&["hello"])).await, json!([{ "text": "What?" }]));
@@ -265,6 +270,10 @@ fn a_file_that_is_wrong_is_refused_with_its_place() {
         (
             "turns:\n- reply: a\n- delay_ms: 3",
             "turn 2: it says nothing: give \"reply\", \"pieces\", \"call\", \"calls\" or \"error\"",
+        ),
+        (
+            "rules: [{ when: { result: error }, then: { reply: b } }]",
+            "rule 1: \"result\" is about a tool; name it in \"tool\"",
         ),
         (
             "rules: [{ when: { user: '{a' }, then: { reply: b } }]",

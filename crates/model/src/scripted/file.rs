@@ -49,7 +49,9 @@ struct RuleEntry {
 struct When {
     #[serde(default)]
     user: OneOrMany<String>,
-    tool: Option<String>,
+    #[serde(default)]
+    tool: OneOrMany<String>,
+    result: Option<String>,
     #[serde(default)]
     instruction: OneOrMany<String>,
 }
@@ -177,9 +179,14 @@ fn rule(entry: RuleEntry) -> Result<Rule, String> {
     let patterns = |patterns: OneOrMany<String>| -> Result<Vec<Pattern>, String> {
         Vec::from(patterns).iter().map(|pattern| Pattern::parse(pattern)).collect()
     };
+    let tools = Vec::from(entry.when.tool);
+    if entry.when.result.is_some() && tools.is_empty() {
+        return Err("\"result\" is about a tool; name it in \"tool\"".to_owned());
+    }
     Ok(Rule {
         user: patterns(entry.when.user)?,
-        tool: entry.when.tool,
+        tools,
+        result: entry.when.result,
         instruction: patterns(entry.when.instruction)?,
         turn: turn(entry.then)?,
     })

@@ -59,7 +59,8 @@ fn follow(pieces: &[Piece], text: &str) -> Option<Vec<(String, String)>> {
     };
     match after.split_first() {
         Some((Piece::Text(next), after)) => {
-            occurrences(next, text).find_map(|end| fits(&text[..end - next.len()], &text[end..], after))
+            let end = occurrences(next, text).next()?;
+            fits(&text[..end - next.len()], &text[end..], after)
         }
         _ => fits(text.split(['.', '!', '?', ',', ';', '\n']).next()?, "", &[]),
     }
@@ -109,6 +110,7 @@ mod tests {
         assert_eq!(captures("{item} please", "bread please"), one("item", "bread"));
         assert_eq!(captures("my name is {name}", "my name is "), None);
         assert_eq!(captures("is {name}", "it is. No, it is Zoë"), one("name", "Zoë"));
+        assert_eq!(captures("name: {name}.", "The name: . You are kind."), None);
     }
 
     #[test]

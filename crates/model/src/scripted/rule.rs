@@ -1,6 +1,5 @@
 use sessile_agent::{ModelError, ModelRequest};
-use sessile_session::Content;
-use sessile_state::SharedValue;
+use sessile_session::{Content, FunctionResponse};
 
 use super::fill::{Names, fill};
 use super::pattern::Pattern;
@@ -16,8 +15,10 @@ use super::turn::Turn;
 pub struct Rule {
     /// Any of these in the message, which must be the newest content.
     pub(super) user: Vec<Pattern>,
-    /// The tool whose result is the newest content.
-    pub(super) tool: Option<String>,
+    /// Any of these tools, whose result is the newest content.
+    pub(super) tools: Vec<String>,
+    /// A field that the result must have.
+    pub(super) result: Option<String>,
     /// Any of these in the system instruction.
     pub(super) instruction: Vec<Pattern>,
     pub(super) turn: Turn,
@@ -26,7 +27,13 @@ pub struct Rule {
 impl Rule {
     /// For every request.
     pub fn always() -> Self {
-        Self { user: Vec::new(), tool: None, instruction: Vec::new(), turn: Turn::empty() }
+        Self {
+            user: Vec::new(),
+            tools: Vec::new(),
+            result: None,
+            instruction: Vec::new(),
+            turn: Turn::empty(),
+        }
     }
 
     /// For a message that fits a pattern.
@@ -40,7 +47,12 @@ impl Rule {
 
     /// For the result of a tool.
     pub fn tool(name: impl Into<String>) -> Self {
-        Self { tool: Some(name.into()), ..Self::always() }
+        Self { tools: vec![name.into()], ..Self::always() }
+    }
+
+    /// Only if the tool's result has this field, such as `error`.
+    pub fn and_result(self, field: impl Into<String>) -> Self {
+        Self { result: Some(field.into()), ..self }
     }
 
     /// Only if the system instruction fits a pattern, too.
@@ -59,8 +71,13 @@ impl Rule {
 
     pub(super) fn answer(&self, request: &ModelRequest) -> Option<Turn> {
         let mut names = Names::default();
-        if let Some(tool) = &self.tool {
-            names.results(result_of(tool, request.contents.last()?)?);
+        if !self.tools.is_empty() {
+            let response = result_of(&self.tools, request.contents.last()?)?;
+            let result = response.response.as_ref();
+            if let Some(field) = &self.result {
+                result?.get(field)?;
+            }
+            names.results(result.into_iter().flatten());
         }
         let message = request.contents.last().and_then(message);
         if let Some(message) = &message {
@@ -92,11 +109,7 @@ fn message(content: &Content) -> Option<String> {
     (content.role.as_deref() == Some("user") && !answers_tools && !texts.is_empty()).then(|| texts.join("\n"))
 }
 
-fn result_of<'a>(
-    tool: &str,
-    content: &'a Content,
-) -> Option<impl Iterator<Item = (&'a String, &'a SharedValue)>> {
-    let responses = content.parts().iter().filter_map(|part| part.function_response.as_ref());
-    let response = responses.into_iter().find(|response| response.name.as_deref() == Some(tool))?;
-    Some(response.response.iter().flatten())
+fn result_of<'a>(tools: &[String], content: &'a Content) -> Option<&'a FunctionResponse> {
+    let responses = content.parts().iter().filter_map(|part| part.function_response.as_deref());
+    responses.into_iter().find(|response| tools.iter().any(|tool| response.name.as_ref() == Some(tool)))
 }

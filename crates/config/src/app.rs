@@ -1,0 +1,87 @@
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sessile_agent::Agent;
+
+use crate::agents::Loader;
+use crate::error::ConfigError;
+
+/// The file that makes a folder an application.
+const ROOT: &str = "root_agent.yaml";
+
+/// An application, ready for a runner.
+pub struct LoadedApp {
+    /// Its name.
+    pub name: String,
+    /// Its first agent.
+    pub root: Arc<dyn Agent>,
+    /// What it is written in: `yaml` or `rust`.
+    pub language: &'static str,
+    /// The files that it was read from, the root's first.
+    pub files: Vec<PathBuf>,
+}
+
+/// An application's name, and the application or what is wrong with it.
+pub type NamedApp = (String, Result<LoadedApp, ConfigError>);
+
+/// Loads the application in a folder.
+///
+/// # Errors
+///
+/// [`ConfigError`] says what is wrong, and where.
+pub fn load_app(folder: &Path) -> Result<LoadedApp, ConfigError> {
+    let read = |source| ConfigError::Read { file: folder.display().to_string(), source };
+    let folder = folder.canonicalize().map_err(read)?;
+    let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    check_name(&name)?;
+    if !folder.join(ROOT).is_file() {
+        return Err(ConfigError::NoAgent { folder: name });
+    }
+    let mut loader = Loader::new(&folder);
+    let root = loader.load_root(&folder.join(ROOT))?;
+    Ok(LoadedApp { name, root, language: "yaml", files: loader.into_files() })
+}
+
+/// Loads all applications in a folder, by name: each of its folders with a `root_agent.yaml`, or the
+/// folder itself if it has one. Other folders and hidden ones are passed over.
+///
+/// # Errors
+///
+/// [`ConfigError::Read`] if the folder cannot be read. What is wrong with one application does not
+/// keep the others from being loaded.
+pub fn load_apps(folder: &Path) -> Result<Vec<NamedApp>, ConfigError> {
+    let read = |source| ConfigError::Read { file: folder.display().to_string(), source };
+    let mut folders = Vec::new();
+    if folder.join(ROOT).is_file() {
+        folders.push(folder.canonicalize().map_err(read)?);
+    } else {
+        for entry in fs::read_dir(folder).map_err(read)? {
+            let path = entry.map_err(read)?.path();
+            let hidden = path.file_name().is_none_or(|name| name.to_string_lossy().starts_with('.'));
+            if !hidden && path.join(ROOT).is_file() {
+                folders.push(path);
+            }
+        }
+    }
+    folders.sort();
+    let name = |path: &Path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    Ok(folders.iter().map(|path| (name(path), load_app(path))).collect())
+}
+
+/// The rule of the reference: a letter, then letters, digits, `_` and `-`; not `user`.
+fn check_name(name: &str) -> Result<(), ConfigError> {
+    let refused = |reason| Err(ConfigError::Name { name: name.to_owned(), reason });
+    let begins = name.chars().next().is_some_and(|first| first.is_ascii_alphabetic());
+    let plain = |character: char| character.is_ascii_alphanumeric() || "_-".contains(character);
+    if name == "user" {
+        return refused("that is the author of messages");
+    }
+    if name.len() > 128 {
+        return refused("it is longer than 128 characters");
+    }
+    if !begins || !name.chars().all(plain) {
+        return refused("it begins with a letter and has letters, digits, \"_\" and \"-\" only");
+    }
+    Ok(())
+}

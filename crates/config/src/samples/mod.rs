@@ -1,0 +1,35 @@
+//! Two applications that need nothing: no files, no key, no network.
+
+mod greeter;
+mod shop;
+
+use std::sync::Arc;
+
+use sessile_agent::{Agent, LlmAgent, LlmAgentBuilder};
+use sessile_model::Scripted;
+
+use crate::app::LoadedApp;
+
+/// The sample applications: `greeter`, who remembers names, and `shop`, which keeps a cart.
+pub fn samples() -> Vec<LoadedApp> {
+    vec![sample("greeter", greeter::agent()), sample("shop", shop::agent())]
+}
+
+fn sample(name: &str, agent: LlmAgent) -> LoadedApp {
+    LoadedApp {
+        name: name.to_owned(),
+        root: Arc::new(agent) as Arc<dyn Agent>,
+        language: "rust",
+        files: Vec::new(),
+    }
+}
+
+/// An agent on an embedded script.
+fn scripted(name: &str, script: &str) -> LlmAgentBuilder {
+    let model = Scripted::from_yaml(name, script).expect("the embedded script is tested");
+    LlmAgent::builder(name).model(model.named(format!("scripted:{name}")))
+}
+
+fn built(builder: LlmAgentBuilder) -> LlmAgent {
+    builder.build().expect("the sample is tested")
+}

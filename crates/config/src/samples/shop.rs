@@ -1,0 +1,73 @@
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sessile_agent::{FunctionTool, LlmAgent, ToolContext};
+use sessile_session::BoxError;
+
+use super::{built, scripted};
+
+/// Keeps a cart in the session (`cart`), the number of orders of a user (`user:orders`), and how
+/// often each thing was sold to anyone (`app:sold`).
+pub(super) fn agent() -> LlmAgent {
+    let add = FunctionTool::new(
+        "add_item",
+        "Puts something into the cart.",
+        async |item: Item, ctx: ToolContext| {
+            let name = item.item.trim().to_lowercase();
+            let cart = ctx.state().try_modify("cart", Vec::new(), |mut cart: Vec<String>| {
+                cart.push(name.clone());
+                cart
+            })?;
+            Ok::<_, BoxError>(described(&name, &cart))
+        },
+    );
+    let remove = FunctionTool::new(
+        "remove_item",
+        "Takes something out of the cart.",
+        async |item: Item, ctx: ToolContext| {
+            let name = item.item.trim().to_lowercase();
+            let mut cart: Vec<String> = ctx.state().get("cart").unwrap_or_default();
+            let Some(place) = cart.iter().position(|there| *there == name) else {
+                return Err(BoxError::from(format!("there is no {name} in the cart")));
+            };
+            cart.remove(place);
+            ctx.state().try_set("cart", &cart)?;
+            Ok(described(&name, &cart))
+        },
+    );
+    let checkout =
+        FunctionTool::new("checkout", "Orders what is in the cart.", async |_: Nothing, ctx: ToolContext| {
+            let cart: Vec<String> = ctx.state().get("cart").unwrap_or_default();
+            if cart.is_empty() {
+                return Err(BoxError::from("the cart is empty"));
+            }
+            for item in &cart {
+                ctx.state().try_modify(&format!("app:sold:{item}"), 0_u64, |sold| sold.saturating_add(1))?;
+            }
+            let orders = ctx.state().try_modify("user:orders", 0_u64, |orders| orders.saturating_add(1))?;
+            ctx.state().remove("cart");
+            Ok(json!({ "items": cart.join(", "), "orders": orders }))
+        });
+    built(
+        scripted("shop", include_str!("shop.yaml"))
+            .description("A shop: a cart for each session, orders for each user, sales for everyone.")
+            .instruction("You sell things. The cart holds: {cart?}. Orders so far: {user:orders?}.")
+            .tool(add)
+            .tool(remove)
+            .tool(checkout),
+    )
+}
+
+fn described(item: &str, cart: &[String]) -> Value {
+    let cart = if cart.is_empty() { "nothing".to_owned() } else { cart.join(", ") };
+    json!({ "item": item, "cart": cart })
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Item {
+    /// What it is called.
+    item: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Nothing {}
