@@ -25,7 +25,12 @@ pub struct CallbackContext {
 
 impl CallbackContext {
     pub(crate) fn new(context: &ReadonlyContext) -> Self {
-        Self { changes: Changes::new(context) }
+        Self { changes: Changes::managed(context) }
+    }
+
+    /// For an agent that emits its changes itself.
+    pub(crate) fn own(context: &ReadonlyContext) -> Self {
+        Self { changes: Changes::own(context) }
     }
 
     /// What is known, and a place for changes.

@@ -47,7 +47,7 @@ impl InvocationContext {
 
     /// A context to make changes in, for [`emit_with`](Self::emit_with).
     pub fn changes(&self) -> CallbackContext {
-        CallbackContext::new(&self.context)
+        CallbackContext::own(&self.context)
     }
 
     /// Runs an agent, its callbacks, and the agents that it hands over to.

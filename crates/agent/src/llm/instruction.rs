@@ -2,7 +2,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use sessile_session::{BoxError, Part};
+use sessile_artifact::as_text;
+use sessile_session::BoxError;
 use sessile_state::{PlaceholderKind, State, Template};
 
 use crate::context::ReadonlyContext;
@@ -96,27 +97,10 @@ async fn fill(template: &Template, ctx: &ReadonlyContext) -> Result<String, Agen
     let mut artifacts: HashMap<&str, String> = HashMap::new();
     for placeholder in template.placeholders().filter(|one| one.kind == PlaceholderKind::Artifact) {
         if let Some(part) = ctx.load_artifact(&placeholder.name, None).await? {
-            artifacts.insert(&placeholder.name, artifact_text(&placeholder.name, &part));
+            let described = || format!("[the artifact {} is not a text]", placeholder.name);
+            artifacts.insert(&placeholder.name, as_text(&part).map_or_else(described, str::to_owned));
         }
     }
     let filled = template.render_with_artifacts(ctx.state(), |name| artifacts.get(name).cloned());
     filled.map_err(|source| AgentError::Template { agent: ctx.agent_name().to_owned(), source })
-}
-
-/// An artifact as text; what is not text is only described.
-fn artifact_text(name: &str, part: &Part) -> String {
-    if let Some(text) = &part.text {
-        return text.clone();
-    }
-    let Some(blob) = &part.inline_data else { return format!("[artifact {name}]") };
-    let bytes = blob.data.as_ref().map_or(&[][..], |bytes| &bytes.0);
-    let kind = blob.mime_type.as_deref().unwrap_or("application/octet-stream");
-    let is_text = kind.starts_with("text/")
-        || kind.ends_with("json")
-        || kind.ends_with("xml")
-        || kind.ends_with("yaml");
-    match std::str::from_utf8(bytes) {
-        Ok(text) if is_text => text.to_owned(),
-        _ => format!("[artifact {name}: {kind}, {} bytes]", bytes.len()),
-    }
 }

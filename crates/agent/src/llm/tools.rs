@@ -51,6 +51,7 @@ impl LlmAgent {
         ctx: &InvocationContext,
         calls: Vec<(&FunctionCall, Option<ToolConfirmation>)>,
     ) -> Result<Next, AgentError> {
+        let all: Vec<&FunctionCall> = calls.iter().map(|(call, _)| *call).collect();
         let mut called = Vec::with_capacity(calls.len());
         if calls.len() == 1 {
             for (call, confirmation) in calls {
@@ -63,7 +64,7 @@ impl LlmAgent {
         let failure = called.iter_mut().find_map(|called| called.failure.take());
         let event = self.response_event(ctx, called);
         let answered = event.function_responses().next().is_some();
-        let asks = self.confirmation_event(ctx, &event);
+        let asks = self.confirmation_event(ctx, &all, &event);
         if let Some(asks) = asks {
             ctx.emit(asks).await?;
         }

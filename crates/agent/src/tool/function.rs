@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use sessile_session::BoxError;
 use sessile_state::SharedValue;
 
@@ -46,6 +46,8 @@ use crate::model::FunctionDeclaration;
 pub struct FunctionTool<Args, Kind, F> {
     declaration: FunctionDeclaration,
     long_running: bool,
+    /// What the user is asked before each call.
+    question: Option<String>,
     function: F,
     kind: PhantomData<fn(Args) -> Kind>,
 }
@@ -62,7 +64,7 @@ where
             description: description.into(),
             parameters: Some(schema_of::<Args>()),
         };
-        Self { declaration, long_running: false, function, kind: PhantomData }
+        Self { declaration, long_running: false, question: None, function, kind: PhantomData }
     }
 
     /// Whose result may come later, see [`Tool::is_long_running`]. A function that returns null has no
@@ -70,6 +72,13 @@ where
     #[must_use]
     pub fn long_running(mut self) -> Self {
         self.long_running = true;
+        self
+    }
+
+    /// That runs only after the user said yes to this question.
+    #[must_use]
+    pub fn require_confirmation(mut self, question: impl Into<String>) -> Self {
+        self.question = Some(question.into());
         self
     }
 }
@@ -112,6 +121,18 @@ where
             tool: self.declaration.name.clone(),
             reason: error.to_string(),
         })?;
+        if let Some(question) = &self.question {
+            match ctx.confirmation() {
+                None => {
+                    ctx.request_confirmation(question, None);
+                    return Ok(Some(json!({ "error": "the user has to confirm this call first" })));
+                }
+                Some(answer) if answer.confirmed != Some(true) => {
+                    return Ok(Some(json!({ "error": "the user does not want this call" })));
+                }
+                Some(_) => {}
+            }
+        }
         match self.function.call(args, ctx.clone()).await? {
             Value::Null if self.long_running => Ok(None),
             result => Ok(Some(result)),

@@ -1,5 +1,19 @@
 //! What agents promise, through the public API, with a scripted model.
 
+mod build;
 mod callbacks;
+mod cancel;
+mod composite;
+mod confirm;
+mod contexts;
+mod crowd;
+mod history;
+mod instructions;
+mod matrix;
+mod merge;
+mod output;
+mod runner;
 mod support;
 mod tools;
+mod transfer;
+mod turns;

@@ -73,6 +73,11 @@ impl Script {
         self.turns.lock().unwrap().push_back(turn);
     }
 
+    /// Forgets what was left, and goes on with this.
+    pub(crate) fn now(&self, turns: impl IntoIterator<Item = Turn>) {
+        *self.turns.lock().unwrap() = turns.into_iter().collect();
+    }
+
     pub(crate) fn asked(&self) -> Vec<ModelRequest> {
         self.asked.lock().unwrap().clone()
     }
