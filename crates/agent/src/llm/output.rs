@@ -15,8 +15,11 @@ use crate::tool::schema_of;
 /// The shape of an answer.
 pub(super) struct OutputSchema {
     pub(super) schema: SharedValue,
-    check: Arc<dyn Fn(&str) -> Result<(), serde_json::Error> + Send + Sync>,
+    check: Check,
 }
+
+/// Whether a text has the shape.
+type Check = Arc<dyn Fn(&str) -> Result<(), serde_json::Error> + Send + Sync>;
 
 impl OutputSchema {
     pub(super) fn of<T: DeserializeOwned + JsonSchema>() -> Self {

@@ -180,7 +180,7 @@ async fn another_writer_does_not_end_the_run_and_is_seen_by_it() {
             let others = others.clone();
             async move {
                 ctx.state().set("mine", 1);
-                others.transact(&key(), |state| Ok(state.set("theirs", "new"))).await?;
+                others.transact(&key(), |state| Ok(state.try_set("theirs", "new")?)).await?;
                 others.write_user_state("app", "ada", &Delta::from_iter([("shared", json!(true))])).await?;
                 Ok::<_, sessile_session::BoxError>(())
             }
