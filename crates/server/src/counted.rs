@@ -46,7 +46,11 @@ impl Counts {
         match &outcome {
             Err(SessionError::Conflict { .. } | SessionError::EventConflict { .. }) => &self.conflicts,
             Err(
-                SessionError::Backend { .. } | SessionError::Corrupt { .. } | SessionError::Unusable { .. },
+                SessionError::Backend { .. }
+                | SessionError::Unavailable { .. }
+                | SessionError::InDoubt { .. }
+                | SessionError::Corrupt { .. }
+                | SessionError::Unusable { .. },
             ) => &self.failures,
             _ => return outcome,
         }

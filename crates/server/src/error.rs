@@ -185,7 +185,9 @@ impl From<SessionError> for ApiError {
             | SessionError::InvalidState { .. }
             | SessionError::InvalidEvent { .. }
             | SessionError::InvalidCursor => Self::Unusable(error.to_string()),
-            SessionError::Backend { action, source } => Self::Backend { action, source },
+            SessionError::Backend { action, source }
+            | SessionError::Unavailable { action, source, .. }
+            | SessionError::InDoubt { action, source, .. } => Self::Backend { action, source },
             other => Self::Failed { action: "read what is stored", source: other.into() },
         }
     }
