@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use sessile_session::{CreateSession, Event, SessionError};
+use sessile_state::Delta;
 
 use crate::python::place;
 use crate::{Both, Outcome, in_every_database, key, python_setting, setting};
@@ -11,6 +12,8 @@ in_every_database!(
     python_is_stale_when_rust_appended,
     python_is_stale_whatever_the_time_of_the_event,
     python_is_stale_when_times_differ_by_less_than_a_microsecond,
+    python_is_not_stale_when_only_shared_state_changed,
+    python_is_stale_after_a_transaction_and_after_a_rewind,
     rust_is_stale_when_python_appended,
 );
 
@@ -71,6 +74,33 @@ async fn python_is_stale_when_times_differ_by_less_than_a_microsecond(mut both: 
         let refused = both.python.append_held("s", "before", python_setting("p", json!({})));
         assert_eq!(refused, Err(STALE.to_owned()), "after event {n}");
     }
+    Ok(())
+}
+
+async fn python_is_not_stale_when_only_shared_state_changed(mut both: Both) -> Outcome {
+    both.rust.create(CreateSession::new("shop", "ada").with_id("s")).await?;
+    both.python.hold("s", "before");
+    let delta = Delta::from_iter([("x", json!(1))]);
+    both.rust.write_app_state("shop", &delta).await?;
+    both.rust.write_user_state("shop", "ada", &delta).await?;
+    both.python.append_held("s", "before", python_setting("p", json!({"app:y": 2})))?;
+    let state = both.python.get("s")["state"].clone();
+    assert_eq!(state, json!({"app:x": 1, "app:y": 2, "user:x": 1}));
+    Ok(())
+}
+
+async fn python_is_stale_after_a_transaction_and_after_a_rewind(mut both: Both) -> Outcome {
+    both.python.ask("create", place("s"));
+    both.python.append("s", python_setting("p1", json!({"a": 1})));
+    both.python.hold("s", "before");
+    let session = key("s");
+    both.rust.transact(&session, |state| Ok(state.set("a", 2))).await?;
+    let event = python_setting("p", json!({"a": 9}));
+    assert_eq!(both.python.append_held("s", "before", event.clone()), Err(STALE.to_owned()));
+    both.python.hold("s", "between");
+    both.rust.rewind(&session, "i").await?;
+    assert_eq!(both.python.append_held("s", "between", event), Err(STALE.to_owned()));
+    assert_eq!(both.session().await.version(), 3);
     Ok(())
 }
 

@@ -14,6 +14,7 @@ in_every_database!(
     a_session_that_one_deletes_is_gone_for_the_other,
     python_opens_and_lists_the_file_afterwards,
     a_database_of_python_is_opened_by_rust,
+    what_rust_rewinds_or_forks_reads_the_same_in_python,
 );
 
 fn value(read: impl serde::Serialize) -> Value {
@@ -150,5 +151,27 @@ async fn a_database_of_python_is_opened_by_rust(both: Both) -> Outcome {
         python.append(id, python_setting("p", json!({"n": 10})));
         assert_eq!(ids(&value(python.get(id)))[5..], ["r", "p"]);
     }
+    Ok(())
+}
+
+async fn what_rust_rewinds_or_forks_reads_the_same_in_python(mut both: Both) -> Outcome {
+    let mut arguments = place("s");
+    arguments["state"] = json!({"a": 0});
+    both.python.ask("create", arguments);
+    both.python.append("s", python_setting("p1", json!({"a": 1, "b": null, "user:u": 1})));
+    both.rust.fork(&key("s"), 1, Some("fork")).await?;
+    both.rust.rewind(&key("s"), "i").await?;
+    let rewound = value(both.python.get("s"));
+    assert_eq!(
+        rewound["state"],
+        json!({"a": 0, "user:u": 1}),
+        "the initial value is back, the new key is gone"
+    );
+    assert_eq!(rewound["events"].as_array().map(Vec::len), Some(2));
+    let fork = value(both.python.get("fork"));
+    assert_eq!((&fork["state"], ids(&fork)), (&json!({"a": 1, "b": null, "user:u": 1}), vec!["p1"]));
+    both.python.append("fork", python_setting("p2", json!({"a": 2})));
+    let read = both.rust.get(&key("fork"), EventWindow::ALL).await?.expect("it exists");
+    assert_eq!((read.version(), read.state().get("a")), (2, Some(2)));
     Ok(())
 }
