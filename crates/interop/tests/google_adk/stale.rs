@@ -94,7 +94,7 @@ async fn python_is_stale_after_a_transaction_and_after_a_rewind(mut both: Both) 
     both.python.append("s", python_setting("p1", json!({"a": 1})));
     both.python.hold("s", "before");
     let session = key("s");
-    both.rust.transact(&session, |state| Ok(state.set("a", 2))).await?;
+    both.rust.transact(&session, |state| Ok(state.try_set("a", 2)?)).await?;
     let event = python_setting("p", json!({"a": 9}));
     assert_eq!(both.python.append_held("s", "before", event.clone()), Err(STALE.to_owned()));
     both.python.hold("s", "between");
