@@ -48,6 +48,13 @@ fn model_by_name_with(
         return Ok(Arc::new(OpenAi::new(model, at(endpoint, base_url))?));
     }
     if name.starts_with("gemini-") || name.starts_with("gemma-") {
+        if variable("GOOGLE_GENAI_USE_VERTEXAI")
+            .is_some_and(|on| matches!(on.to_lowercase().as_str(), "1" | "true"))
+        {
+            let reason = "GOOGLE_GENAI_USE_VERTEXAI is set, but access tokens of Google Cloud can only be had from \
+                 code: unset it, or build the model in Rust with `Endpoint::vertex`";
+            return Err(configuration(reason));
+        }
         let Some(key) = variable("GOOGLE_API_KEY").or_else(|| variable("GEMINI_API_KEY")) else {
             return Err(configuration("set GOOGLE_API_KEY or GEMINI_API_KEY to a key of Google's AI Studio"));
         };
@@ -107,6 +114,8 @@ mod tests {
         }
         let base = [("GOOGLE_API_KEY", "k"), ("GOOGLE_GEMINI_BASE_URL", "ftp://x")];
         assert!(found("gemini-x", &base).unwrap_err().contains("ftp://"));
+        let vertex = [("GOOGLE_API_KEY", "k"), ("GOOGLE_GENAI_USE_VERTEXAI", "TRUE")];
+        assert!(found("gemini-x", &vertex).unwrap_err().contains("Endpoint::vertex"));
         assert!(found("gemini-x/../y", &base).unwrap_err().contains("letters, digits"));
     }
 }

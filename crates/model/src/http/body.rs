@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use eventsource_stream::{EventStreamError, Eventsource};
-use futures_util::stream::{BoxStream, Stream, StreamExt};
+use futures_util::stream::{self, BoxStream, Stream, StreamExt};
 use reqwest::Response;
 use sessile_agent::ModelError;
 use tokio::time::timeout;
@@ -56,7 +56,7 @@ pub(super) async fn read(response: Response, limit: usize, idle: Duration) -> Re
 
 /// The data of each event in a body.
 pub(super) fn events(response: Response, limit: usize) -> BoxStream<'static, Result<String, BodyError>> {
-    let bytes = without_mark(limited(response.bytes_stream(), limit));
+    let bytes = in_lines(without_mark(limited(response.bytes_stream(), limit)));
     bytes
         .eventsource()
         .map(|event| match event {
@@ -99,4 +99,31 @@ fn without_mark(
         }
         Ok(chunk)
     })
+}
+
+/// Holds bytes back until their line is whole: the parser looks at an unfinished line anew with every
+/// chunk, which would take long for a picture in one line. A last line without an end is part of an
+/// event that was never finished.
+fn in_lines(
+    chunks: impl Stream<Item = Result<Bytes, BodyError>>,
+) -> impl Stream<Item = Result<Bytes, BodyError>> {
+    let mut unfinished = BytesMut::new();
+    chunks.flat_map(move |chunk| {
+        let lines = match chunk {
+            Ok(chunk) => finished_lines(&mut unfinished, &chunk),
+            Err(error) => vec![Err(error)],
+        };
+        stream::iter(lines)
+    })
+}
+
+fn finished_lines(unfinished: &mut BytesMut, mut chunk: &[u8]) -> Vec<Result<Bytes, BodyError>> {
+    let mut lines = Vec::new();
+    while let Some(end) = chunk.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
+        unfinished.extend_from_slice(&chunk[..=end]);
+        lines.push(Ok(unfinished.split().freeze()));
+        chunk = &chunk[end + 1..];
+    }
+    unfinished.extend_from_slice(chunk);
+    lines
 }

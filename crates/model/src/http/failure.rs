@@ -65,6 +65,10 @@ pub(super) async fn from_status(model: &str, endpoint: &Endpoint, response: Resp
 
 /// An error that came with a good status, inside a stream.
 pub(crate) fn error_in_body(model: &str, data: &str) -> Option<ModelError> {
+    // Most pieces are no errors, and need not be read twice.
+    if !data.contains("\"error\"") {
+        return None;
+    }
     let said = Said::in_body(data.as_bytes());
     let code = said.error.as_ref()?.code.as_ref().and_then(serde_json::Value::as_u64);
     let status = code.and_then(|code| StatusCode::from_u16(u16::try_from(code).unwrap_or(500)).ok());

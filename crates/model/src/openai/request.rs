@@ -1,4 +1,4 @@
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -23,7 +23,7 @@ pub(super) fn body(
     let mut calls = Calls::default();
     for content in &request.contents {
         match content.role.as_deref() {
-            Some("model") => messages.extend(assistant(content, &mut calls)),
+            Some("model") => messages.extend(assistant(content, &mut calls).map_err(refused)?),
             _ => messages.extend(user(content, &mut calls).map_err(refused)?),
         }
     }
@@ -117,15 +117,14 @@ impl Calls {
 }
 
 /// What the model said and called; its thoughts stay out.
-fn assistant(content: &Content, calls: &mut Calls) -> Option<Value> {
+fn assistant(content: &Content, calls: &mut Calls) -> Result<Option<Value>, String> {
     let mut text = String::new();
     let mut called = Vec::new();
     for part in content.parts() {
         if let Some(call) = &part.function_call {
             let name = call.name.as_deref().unwrap_or("");
             let id = calls.id_of_call(call.id.as_deref(), name);
-            let arguments =
-                json!(call.args.as_ref().map_or_else(|| json!({}), |args| json!(args))).to_string();
+            let arguments = text_of(call.args.as_ref())?;
             called.push(
                 json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments } }),
             );
@@ -136,11 +135,17 @@ fn assistant(content: &Content, calls: &mut Calls) -> Option<Value> {
         }
     }
     let said = if text.is_empty() { Value::Null } else { Value::from(text) };
-    match (called.is_empty(), said.is_null()) {
+    Ok(match (called.is_empty(), said.is_null()) {
         (true, true) => None,
         (true, false) => Some(json!({ "role": "assistant", "content": said })),
         (false, _) => Some(json!({ "role": "assistant", "content": said, "tool_calls": called })),
-    }
+    })
+}
+
+/// An object as the text that the interface wants, with every digit of its numbers.
+fn text_of(object: Option<&BTreeMap<String, SharedValue>>) -> Result<String, String> {
+    let Some(object) = object else { return Ok("{}".to_owned()) };
+    serde_json::to_string(object).map_err(|error| format!("arguments or results have no JSON form: {error}"))
 }
 
 /// What the user said, after the results of tools, which must follow their calls at once.
@@ -150,7 +155,7 @@ fn user(content: &Content, calls: &mut Calls) -> Result<Vec<Value>, String> {
     for part in content.parts() {
         if let Some(response) = &part.function_response {
             let id = calls.id_of_response(response.id.as_deref(), response.name.as_deref().unwrap_or(""))?;
-            let result = json!(response.response).to_string();
+            let result = text_of(response.response.as_ref())?;
             messages.push(json!({ "role": "tool", "tool_call_id": id, "content": result }));
         } else if part.thought != Some(true) {
             said.extend(spoken(part)?);

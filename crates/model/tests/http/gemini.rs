@@ -254,6 +254,17 @@ async fn a_stream_may_have_other_line_ends_comments_fields_and_a_byte_order_mark
 }
 
 #[tokio::test]
+async fn a_picture_in_one_line_comes_whole() {
+    let data = "QUJD".repeat(200_000);
+    let picture = json!([{ "inlineData": { "mimeType": "image/png", "data": data } }]);
+    let server =
+        Server::start([Answer::events(&[candidate(picture.clone(), Some("STOP"))]).in_chunks_of(1000)]).await;
+    let (pieces, last) = pieces(&gemini(&server)).await;
+    assert!(pieces == [picture.clone()]);
+    assert!(parts(&last.unwrap()) == picture);
+}
+
+#[tokio::test]
 async fn a_stream_that_is_blocked_or_says_nothing_ends_with_an_error_code() {
     let blocked =
         json!({ "promptFeedback": { "blockReason": "SAFETY" }, "usageMetadata": { "promptTokenCount": 1 } });

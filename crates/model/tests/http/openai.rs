@@ -46,7 +46,7 @@ async fn a_request_is_what_the_interface_expects() {
             { "functionCall": { "name": "wait" } },
         ] },
         { "role": "user", "parts": [
-            { "functionResponse": { "id": "c9", "name": "see", "response": { "result": 1 } } },
+            { "functionResponse": { "id": "c9", "name": "see", "response": { "result": 1.50 } } },
             { "functionResponse": { "name": "wait", "response": { "ok": true } } },
         ] },
         { "role": "user", "parts": [{ "text": "and" }, { "text": "now?" }] },
@@ -85,7 +85,7 @@ async fn a_request_is_what_the_interface_expects() {
                     { "id": "c9", "type": "function", "function": { "name": "see", "arguments": "{\"at\":\"it\"}" } },
                     { "id": "call_2", "type": "function", "function": { "name": "wait", "arguments": "{}" } },
                 ] },
-                { "role": "tool", "tool_call_id": "c9", "content": "{\"result\":1}" },
+                { "role": "tool", "tool_call_id": "c9", "content": "{\"result\":1.5}" },
                 { "role": "tool", "tool_call_id": "call_2", "content": "{\"ok\":true}" },
                 { "role": "user", "content": "and\nnow?" },
             ],
