@@ -1,8 +1,17 @@
 //! Keeps the state of AI agents.
 //!
 //! This crate is the front door: everything an application needs, by name, from the crates that
-//! implement it. The features `sqlite` (on unless turned off) and `postgres` bring the stores.
+//! implement it. The feature `agents` brings agents, models, artifacts and memory; `sqlite` and `postgres`
+//! bring the stores. `agents` and `sqlite` are on unless turned off.
 
+#[cfg(feature = "agents")]
+pub use sessile_agent as agent;
+#[cfg(feature = "agents")]
+pub use sessile_artifact as artifact;
+#[cfg(feature = "agents")]
+pub use sessile_memory as memory;
+#[cfg(feature = "agents")]
+pub use sessile_model as model;
 #[cfg(feature = "postgres")]
 pub use sessile_postgres as postgres;
 pub use sessile_session as session;
@@ -10,13 +19,18 @@ pub use sessile_session as session;
 pub use sessile_sqlite as sqlite;
 pub use sessile_state as state;
 
+#[cfg(feature = "agents")]
+pub use sessile_agent::{
+    Agent, CallbackContext, FunctionTool, LlmAgent, LoopAgent, Model, ParallelAgent, ReadonlyContext,
+    RunRequest, Runner, SequentialAgent, Tool, ToolContext, inject_session_state,
+};
 pub use sessile_session::{
-    Content, CreateSession, Event, EventActions, EventWindow, MemoryStore, Part, Session, SessionError,
-    SessionKey, SessionService,
+    BoxError, Content, CreateSession, Event, EventActions, EventWindow, MemoryStore, Part, Session,
+    SessionError, SessionKey, SessionService,
 };
 pub use sessile_state::{Delta, Scope, State, StateError, StateKey, StateSchema, Template, TemplateError};
 
 /// The code of README.md runs as a test.
-#[cfg(all(doctest, feature = "sqlite"))]
+#[cfg(all(doctest, feature = "agents", feature = "sqlite"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

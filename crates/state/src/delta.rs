@@ -143,6 +143,12 @@ impl<K: AsRef<str>, V: Into<SharedValue>> FromIterator<(K, V)> for Delta {
     }
 }
 
+impl<K: AsRef<str>, V: Into<SharedValue>, const N: usize> From<[(K, V); N]> for Delta {
+    fn from(entries: [(K, V); N]) -> Self {
+        entries.into_iter().collect()
+    }
+}
+
 impl From<Map<String, Value>> for Delta {
     fn from(map: Map<String, Value>) -> Self {
         map.into_iter().collect()

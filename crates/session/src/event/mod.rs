@@ -193,6 +193,12 @@ impl Event {
         self.custom_metadata = (!metadata.is_empty()).then_some(metadata);
     }
 
+    /// What was said in it: its texts in one, without the model's reasoning; empty if there is none.
+    pub fn text(&self) -> String {
+        let said = self.parts().iter().filter(|part| part.thought != Some(true));
+        said.filter_map(|part| part.text.as_deref()).collect()
+    }
+
     /// The tools that it calls.
     pub fn function_calls(&self) -> impl Iterator<Item = &FunctionCall> {
         self.parts().iter().filter_map(|part| part.function_call.as_deref())
