@@ -5,6 +5,7 @@
 //! waits in one transaction, each with a full sync, while readers read.
 
 mod addresses;
+mod cache;
 mod connection;
 mod failure;
 mod layout;

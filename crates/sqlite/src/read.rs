@@ -125,14 +125,17 @@ fn events(
     if let Some(time) = window.after_time {
         filter("timestamp >=", layout.write_time(time).map_err(doing("write a time"))?);
     }
-    query.push_str(&format!(" ORDER BY sessile_seq DESC LIMIT {limit}"));
+    let (order, backwards) = if window.last.is_some() { ("DESC", true) } else { ("ASC", false) };
+    query.push_str(&format!(" ORDER BY sessile_seq {order} LIMIT {limit}"));
     let mut statement = connection.prepare_cached(&query).map_err(doing("read events"))?;
     let mut rows = statement.query(params_from_iter(values)).map_err(doing("read events"))?;
     let mut events = Vec::new();
     while let Some(row) = rows.next().map_err(doing("read events"))? {
         events.push(event(row, key, layout)?);
     }
-    events.reverse();
+    if backwards {
+        events.reverse();
+    }
     Ok(events)
 }
 

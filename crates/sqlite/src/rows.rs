@@ -62,19 +62,18 @@ pub(crate) const EVENT_COLUMNS: &str = "id, invocation_id, timestamp, event_data
 /// An event, as google-adk reads it: two columns override the JSON, the time is only a fallback.
 pub(crate) fn event(row: &Row<'_>, key: &SessionKey, layout: Layout) -> Result<SessionEvent, SessionError> {
     let id: String = row.get(0).map_err(|error| corrupt("events", "id", &key.to_string(), error))?;
-    let address = format!("{key}/{id}");
-    let bad = |column: &'static str, error: rusqlite::Error| corrupt("events", column, &address, error);
-    let data: Option<String> = row.get(3).map_err(|error| bad("event_data", error))?;
-    let mut event: Event = serde_json::from_str(data.as_deref().unwrap_or("{}"))
-        .map_err(|error| corrupt("events", "event_data", &address, error))?;
-    event.invocation_id = row.get(1).map_err(|error| bad("invocation_id", error))?;
+    let address = || format!("{key}/{id}");
+    let bad = |column: &'static str, error: BoxError| corrupt("events", column, &address(), error);
+    let data = row.get_ref(3).map_err(|error| bad("event_data", error.into()))?;
+    let data = data.as_str_or_null().map_err(|error| bad("event_data", error.into()))?.unwrap_or("{}");
+    let mut event: Event = serde_json::from_str(data).map_err(|error| bad("event_data", error.into()))?;
+    event.invocation_id = row.get(1).map_err(|error| bad("invocation_id", error.into()))?;
     if event.timestamp == 0.0 {
-        let time = row.get_ref(2).map_err(|error| bad("timestamp", error))?;
-        event.timestamp =
-            layout.read_time(time).map_err(|error| corrupt("events", "timestamp", &address, error))?;
+        let time = row.get_ref(2).map_err(|error| bad("timestamp", error.into()))?;
+        event.timestamp = layout.read_time(time).map_err(|error| bad("timestamp", error.into()))?;
     }
+    let version: i64 = row.get(4).map_err(|error| bad("sessile_seq", error.into()))?;
     event.id = id;
-    let version: i64 = row.get(4).map_err(|error| bad("sessile_seq", error))?;
     Ok(SessionEvent { version: version.unsigned_abs(), event: Arc::new(event) })
 }
 

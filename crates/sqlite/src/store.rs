@@ -15,6 +15,7 @@ use crate::failure::doing;
 use crate::layout::Layout;
 use crate::migrate::migrate;
 use crate::read;
+use crate::write::EventColumns;
 use crate::writer::Writer;
 
 /// Sessions in a SQLite file, in google-adk's tables.
@@ -133,7 +134,8 @@ impl Store for SqliteStore {
     }
 
     async fn append(&self, commit: Commit) -> Result<Appended, SessionError> {
-        self.writer.write(move |batch| batch.append(&commit)).await
+        let columns = EventColumns::new(&commit.event, self.layout)?;
+        self.writer.write(move |batch| batch.append(&commit, &columns)).await
     }
 
     async fn scope_state(&self, scope: &ScopeKey) -> Result<StateMap, SessionError> {

@@ -7,6 +7,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use sessile_session::SessionError;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::cache::Cache;
 use crate::failure::doing;
 use crate::layout::Layout;
 use crate::write::Batch;
@@ -105,6 +106,7 @@ fn is_refusal(error: &SessionError) -> bool {
 }
 
 fn run(mut connection: Connection, layout: Layout, mut waiting: mpsc::Receiver<Box<dyn Task>>) {
+    let mut cache = Cache::default();
     while let Some(first) = waiting.blocking_recv() {
         let mut tasks = vec![first];
         while tasks.len() < LARGEST_BATCH
@@ -113,7 +115,7 @@ fn run(mut connection: Connection, layout: Layout, mut waiting: mpsc::Receiver<B
             tasks.push(task);
         }
         let done = match begin(&mut connection) {
-            Ok(transaction) => commit(transaction, layout, &mut tasks),
+            Ok(transaction) => commit(transaction, layout, &mut cache, &mut tasks),
             // Nothing was done, and waiting again for each would add up.
             Err(error) => {
                 let error = Arc::new(error);
@@ -124,7 +126,9 @@ fn run(mut connection: Connection, layout: Layout, mut waiting: mpsc::Receiver<B
         match done {
             Ok(()) => tasks.into_iter().for_each(|task| task.finish(None)),
             // One bad write must not fail its neighbours: each for itself.
-            Err(_) => tasks.into_iter().for_each(|task| commit_alone(&mut connection, layout, task)),
+            Err(_) => {
+                tasks.into_iter().for_each(|task| commit_alone(&mut connection, layout, &mut cache, task));
+            }
         }
     }
 }
@@ -140,9 +144,9 @@ fn shared(error: &Arc<SessionError>) -> SessionError {
     }
 }
 
-fn commit_alone(connection: &mut Connection, layout: Layout, task: Box<dyn Task>) {
+fn commit_alone(connection: &mut Connection, layout: Layout, cache: &mut Cache, task: Box<dyn Task>) {
     let mut tasks = [task];
-    let done = begin(connection).and_then(|transaction| commit(transaction, layout, &mut tasks));
+    let done = begin(connection).and_then(|transaction| commit(transaction, layout, cache, &mut tasks));
     let [task] = tasks;
     task.finish(done.err());
 }
@@ -151,17 +155,30 @@ fn begin(connection: &mut Connection) -> Result<Transaction<'_>, SessionError> {
     connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(doing("begin a transaction"))
 }
 
-/// Does all tasks in one transaction, which is rolled back if one of them fails.
+/// Does all tasks in one transaction. If one of them fails it is rolled back, and what is known of its rows with it.
 fn commit(
     transaction: Transaction<'_>,
     layout: Layout,
+    cache: &mut Cache,
     tasks: &mut [Box<dyn Task>],
 ) -> Result<(), SessionError> {
-    let mut batch = Batch::new(&transaction, layout);
+    let done = perform(&transaction, layout, cache, tasks)
+        .and_then(|()| transaction.commit().map_err(doing("commit")));
+    if done.is_err() {
+        cache.forget();
+    }
+    done
+}
+
+fn perform(
+    connection: &Connection,
+    layout: Layout,
+    cache: &mut Cache,
+    tasks: &mut [Box<dyn Task>],
+) -> Result<(), SessionError> {
+    let mut batch = Batch::begin(connection, layout, cache)?;
     for task in tasks {
         task.perform(&mut batch)?;
     }
-    batch.flush()?;
-    drop(batch);
-    transaction.commit().map_err(doing("commit"))
+    batch.flush()
 }
