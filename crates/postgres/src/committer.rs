@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use deadpool_postgres::Pool;
-use serde_json::value::RawValue;
 use sessile_session::{Appended, Commit, SessionError, doing};
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::Row;
 
+use crate::batch::{APPEND, Batch, Contents, Texts};
 use crate::failure::{is_lost, is_victim};
 use crate::patience::{client, is_broken, located, wait};
 use crate::write;
@@ -20,8 +20,6 @@ const LONGEST_QUEUE: usize = 4096;
 
 const ACTION: &str = "append an event";
 
-const APPEND: &str = "SELECT status, version, update_time, actual FROM sessile_append($1::text::jsonb)";
-
 /// Hands events to the task, which ends after what was handed over when this is dropped.
 pub(crate) struct Committer {
     queue: mpsc::Sender<Waiting>,
@@ -29,7 +27,7 @@ pub(crate) struct Committer {
 
 struct Waiting {
     commit: Commit,
-    json: Box<RawValue>,
+    texts: Texts,
     reply: oneshot::Sender<Result<Appended, SessionError>>,
 }
 
@@ -41,9 +39,9 @@ impl Committer {
     }
 
     pub(crate) async fn append(&self, commit: Commit) -> Result<Appended, SessionError> {
-        let json = write::commit(&commit)?;
+        let texts = Texts::new(&commit)?;
         let (reply, answer) = oneshot::channel();
-        self.queue.send(Waiting { commit, json, reply }).await.map_err(|_| ended())?;
+        self.queue.send(Waiting { commit, texts, reply }).await.map_err(|_| ended())?;
         answer.await.map_err(|_| ended())?
     }
 }
@@ -53,11 +51,22 @@ fn ended() -> SessionError {
 }
 
 async fn run(pool: Pool, mut queue: mpsc::Receiver<Waiting>) {
-    while let Some(first) = queue.recv().await {
+    // An event that the batch before it held already.
+    let mut left = None;
+    while let Some(first) = match left.take() {
+        Some(left) => Some(left),
+        None => queue.recv().await,
+    } {
+        let mut contents = Contents::default();
+        contents.add(&first.commit);
         let mut waiting = vec![first];
         while waiting.len() < LARGEST_BATCH
             && let Ok(next) = queue.try_recv()
         {
+            if !contents.add(&next.commit) {
+                left = Some(next);
+                break;
+            }
             waiting.push(next);
         }
         match append(&pool, &waiting).await {
@@ -104,12 +113,10 @@ fn answer(waiting: Vec<Waiting>, rows: &[Row]) {
 
 /// Appending the same event again changes nothing, so a broken connection is no reason to give up.
 async fn append(pool: &Pool, waiting: &[Waiting]) -> Result<Vec<Row>, Failed> {
-    let commits: Vec<&RawValue> = waiting.iter().map(|one| &*one.json).collect();
-    let commits =
-        serde_json::to_string(&commits).map_err(|error| Failed::Refused(doing("write JSON")(error)))?;
+    let batch = Batch::new(waiting.iter().map(|one| (&one.commit, &one.texts)));
     let (mut attempt, mut in_doubt) = (1, false);
     loop {
-        let failed = match try_append(pool, &commits).await {
+        let failed = match try_append(pool, &batch).await {
             Ok(rows) => return Ok(rows),
             Err(failed) => failed,
         };
@@ -170,7 +177,7 @@ struct Attempt {
     again: bool,
 }
 
-async fn try_append(pool: &Pool, commits: &str) -> Result<Vec<Row>, Attempt> {
+async fn try_append(pool: &Pool, batch: &Batch<'_>) -> Result<Vec<Row>, Attempt> {
     let client = client(pool).await.map_err(|error| {
         let lost = matches!(error, SessionError::Unavailable { .. });
         Attempt { again: is_broken(&error), error, sent: false, lost }
@@ -182,5 +189,5 @@ async fn try_append(pool: &Pool, commits: &str) -> Result<Vec<Row>, Attempt> {
         }
     };
     let statement = client.prepare_cached(APPEND).await.map_err(failed(false))?;
-    client.query(&statement, &[&commits]).await.map_err(failed(true))
+    client.query(&statement, &batch.parameters()).await.map_err(failed(true))
 }

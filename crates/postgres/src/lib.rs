@@ -5,6 +5,7 @@
 //! committed together.
 
 mod addresses;
+mod batch;
 mod committer;
 mod connect;
 mod connection;

@@ -8,13 +8,18 @@ use crate::connection::unusable;
 use crate::patience::client;
 
 /// The last migration that this version knows.
-pub(crate) const LATEST: i32 = 1;
+pub(crate) const LATEST: i32 = 2;
 
 /// Held while migrating, so that many may start at once: any number that others do not use.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7305809920471)";
 
 const META: &str = "
     CREATE TABLE IF NOT EXISTS sessile_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)
+";
+
+const NOTE: &str = "
+    INSERT INTO sessile_meta (key, value) VALUES ('migration', $1)
+        ON CONFLICT (key) DO UPDATE SET value = excluded.value
 ";
 
 /// Creates or extends the tables.
@@ -41,10 +46,13 @@ pub(crate) async fn migrate(pool: &Pool) -> Result<(), SessionError> {
         ] {
             transaction.batch_execute(extension).await.map_err(doing("extend the tables"))?;
         }
-        transaction
-            .execute("INSERT INTO sessile_meta (key, value) VALUES ('migration', $1)", &[&LATEST.to_string()])
-            .await
-            .map_err(doing("note the migration"))?;
+    }
+    if version < 2 {
+        let append = include_str!("../migrations/0002_append.sql");
+        transaction.batch_execute(append).await.map_err(doing("add the function that appends"))?;
+    }
+    if version < LATEST {
+        transaction.execute(NOTE, &[&LATEST.to_string()]).await.map_err(doing("note the migration"))?;
     }
     transaction.commit().await.map_err(doing("commit the migration"))
 }

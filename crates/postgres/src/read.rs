@@ -1,8 +1,10 @@
 //! What is read, each in one statement and so from one moment.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use deadpool_postgres::Client;
+use futures_util::StreamExt;
 use sessile_session::{
     BoxError, Event, EventWindow, ListQuery, ScopeKey, SessionError, SessionEvent, SessionKey, StateMap,
     StoredSession, doing,
@@ -24,7 +26,8 @@ const SESSION: &str = "
 
 /// Events, in the columns of a session: in one statement, so from one moment.
 const EVENTS: &str = "
-    SELECT 1, id, invocation_id, event_data::text, extract(epoch FROM timestamp)::float8,
+    SELECT 1, id, invocation_id, event_data::text,
+           CASE WHEN event_data ? 'timestamp' THEN 0 ELSE extract(epoch FROM timestamp)::float8 END,
            sessile_seq, NULL::text, NULL::text, 0::bigint, NULL::text, 0::bigint
       FROM events
      WHERE app_name = $1 AND user_id = $2 AND session_id = $3
@@ -54,18 +57,23 @@ pub(crate) async fn get(
             }
             None => "",
         };
-        query = format!(
-            "({query}) UNION ALL ({EVENTS}{time} ORDER BY sessile_seq DESC LIMIT $6) ORDER BY kind, version"
-        );
+        let order = if window.last.is_some() { "DESC" } else { "ASC" };
+        query = format!("({query}) UNION ALL ({EVENTS}{time} ORDER BY sessile_seq {order} LIMIT $6)");
     }
     let statement = client.prepare_cached(&query).await.map_err(doing("read a session"))?;
-    let rows = client.query(&statement, &values).await.map_err(doing("read a session"))?;
-    let Some((first, events)) = rows.split_first() else { return Ok(None) };
-    if first.get::<_, i32>("kind") != 0 {
-        return Ok(None);
+    // Each row is understood when it comes: the server goes on meanwhile, and its text is not kept.
+    let rows = client.query_raw(&statement, values).await.map_err(doing("read a session"))?;
+    let mut rows = pin!(rows);
+    let (mut found, mut events) = (None, Vec::new());
+    while let Some(row) = rows.next().await.transpose().map_err(doing("read a session"))? {
+        match row.get::<_, i32>(0) {
+            0 => found = Some(session(&row, app)?),
+            _ => events.push(event(&row, key)?),
+        }
     }
-    let mut session = session(first, app)?;
-    session.events = Arc::new(events.iter().map(|row| event(row, key)).collect::<Result<_, _>>()?);
+    let Some(mut session) = found else { return Ok(None) };
+    events.sort_by_key(|event: &SessionEvent| event.version); // they come in one order or the other
+    session.events = Arc::new(events);
     Ok(Some(session))
 }
 

@@ -9,23 +9,7 @@ use tokio_postgres::Row;
 
 use crate::json::{Fields, delta, event, raw, state_value};
 
-/// A commit for `sessile_append`.
-pub(crate) fn commit(commit: &Commit) -> Result<Box<RawValue>, SessionError> {
-    let mut fields = address(&commit.key)?;
-    fields.insert("event_id", raw(&commit.event.id)?);
-    fields.insert("invocation", raw(&commit.event.invocation_id)?);
-    fields.insert("time", raw(&commit.event.timestamp)?);
-    fields.insert("app_delta", delta(&commit.delta.app, Scope::App)?);
-    fields.insert("user_delta", delta(&commit.delta.user, Scope::User)?);
-    fields.insert("session_delta", delta(&commit.delta.session, Scope::Session)?);
-    fields.insert("event", event(&commit.event)?);
-    fields.insert("expect_session", raw(&commit.expect.session)?);
-    fields.insert("expect_user", raw(&commit.expect.user)?);
-    fields.insert("expect_app", raw(&commit.expect.app)?);
-    raw(&fields)
-}
-
-/// What `sessile_append` answered to a commit.
+/// What `sessile_append_all` answered to a commit.
 pub(crate) fn appended(commit: &Commit, row: &Row) -> Result<Appended, SessionError> {
     let key = commit.key.clone();
     let version = |column: &str| row.get::<_, Option<i64>>(column).map_or(0, i64::unsigned_abs);

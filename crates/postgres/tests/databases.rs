@@ -65,6 +65,26 @@ async fn many_may_start_on_an_empty_database_at_once() {
 }
 
 #[tokio::test]
+async fn a_database_of_the_first_migration_gets_the_second() {
+    let url = new_schema().await;
+    sql(&url, include_str!("../migrations/0001_adk.sql")).await;
+    sql(&url, include_str!("../migrations/0001_versions.sql")).await;
+    sql(&url, include_str!("../migrations/0001_functions.sql")).await;
+    sql(
+        &url,
+        "CREATE TABLE sessile_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+         INSERT INTO sessile_meta VALUES ('migration', '1')",
+    )
+    .await;
+
+    let service = service(&url).await;
+    let mut session = service.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
+    service.append(&mut session, setting(json!({"a": 1, "user:u": 2}))).await.unwrap();
+    assert_eq!(stored(&service, "s").await.version(), 1);
+    drop(connect(&url).await); // and again, there is nothing left to do
+}
+
+#[tokio::test]
 async fn a_newer_schema_is_refused() {
     let url = new_schema().await;
     drop(connect(&url).await);
