@@ -1,9 +1,13 @@
 use std::fmt;
+use std::sync::Arc;
 
 /// The address of a session. An id is unique only under its application and user, so nothing in
-/// Sessile takes a bare id.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SessionKey {
+/// Sessile takes a bare id. Cloning it copies no text.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionKey(Arc<Parts>);
+
+#[derive(PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Parts {
     app: String,
     user: String,
     id: String,
@@ -24,34 +28,40 @@ impl SessionKey {
         check_user(&user)?;
         let id = id.trim().to_owned();
         check("session id", &id)?;
-        Ok(Self { app, user, id })
+        Ok(Self(Arc::new(Parts { app, user, id })))
     }
 
     /// The address of a session that a store found. google-adk stores ids as they are given, also blank or
     /// padded ones; such a session can be listed, read and deleted under the id it has.
     pub fn from_stored(app: impl Into<String>, user: impl Into<String>, id: impl Into<String>) -> Self {
-        Self { app: app.into(), user: user.into(), id: id.into() }
+        Self(Arc::new(Parts { app: app.into(), user: user.into(), id: id.into() }))
     }
 
     /// The application.
     pub fn app(&self) -> &str {
-        &self.app
+        &self.0.app
     }
 
     /// The user.
     pub fn user(&self) -> &str {
-        &self.user
+        &self.0.user
     }
 
     /// The session's id, unique under application and user.
     pub fn id(&self) -> &str {
-        &self.id
+        &self.0.id
+    }
+}
+
+impl fmt::Debug for SessionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SessionKey").field(&self.app()).field(&self.user()).field(&self.id()).finish()
     }
 }
 
 impl fmt::Display for SessionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}/{}", self.app, self.user, self.id)
+        write!(f, "{}/{}/{}", self.app(), self.user(), self.id())
     }
 }
 

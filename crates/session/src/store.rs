@@ -337,10 +337,11 @@ impl Address {
 /// Applies a delta to a scope's state.
 pub fn apply(state: &mut StateMap, delta: &Delta) {
     for (key, change) in delta.iter() {
-        match change {
-            Change::Set(value) => state.insert(key.to_owned(), value.clone()),
-            Change::Remove => state.remove(key),
-        };
+        match (change, state.get_mut(key)) {
+            (Change::Set(value), Some(held)) => *held = value.clone(),
+            (Change::Set(value), None) => drop(state.insert(key.to_owned(), value.clone())),
+            (Change::Remove, _) => drop(state.remove(key)),
+        }
     }
 }
 
