@@ -1,0 +1,130 @@
+"""The goals, each with what was reached and what the peer reached."""
+
+from dataclasses import dataclass
+
+from contestants import ADK_SESSION, FLOOR_MANY, FLOOR_ONE, GOOGLE_ADK, SESSILE
+
+
+@dataclass
+class Goal:
+    what: str
+    ours: str
+    peer: str
+    goal: str
+    reached: str
+    hit: bool
+
+    def row(self):
+        return f"| {self.what} | {self.ours} | {self.peer} | {self.goal} | {self.reached} | {'hit' if self.hit else '**missed**'} |"
+
+
+HEAD = "| what | Sessile | beside it | goal | reached | |\n|---|---|---|---|---|---|"
+
+
+def rate(value):
+    return f"{value:,.0f}/s".replace(",", " ")
+
+
+def time(seconds):
+    for unit, scale in (("s", 1), ("ms", 1e3), ("µs", 1e6)):
+        if seconds * scale >= 1:
+            return f"{seconds * scale:.3g} {unit}"
+    return f"{seconds * 1e9:.0f} ns"
+
+
+def at_least(what, ours, peer, peer_name, goal, show=rate, faster=lambda ours, peer: ours / peer):
+    ratio = faster(ours, peer)
+    return Goal(what, show(ours), f"{peer_name}: {show(peer)}", f"≥ {goal}×", f"{ratio:.2g}×", ratio >= goal)
+
+
+def at_most(what, ours, base, base_name, goal, show=time):
+    ratio = ours / base
+    return Goal(what, show(ours), f"{base_name}: {show(base)}", f"≤ {goal}×", f"{ratio:.2f}×", ratio <= goal)
+
+
+def google(store):
+    return [c for c in GOOGLE_ADK if c.store == store]
+
+
+def of_appends(one, many, errors):
+    sqlite, postgres = "SQLite", "PostgreSQL"
+    yield at_least("append, one writer, SQLite", one[SESSILE[sqlite]], one[FLOOR_ONE], "rusqlite by hand", 0.8)
+    yield at_least("append, one writer, PostgreSQL", one[SESSILE[postgres]], one["pgbench"], "pgbench", 0.8)
+    for peer in [*google("memory"), ADK_SESSION["memory"]]:
+        yield at_least("append, one writer, memory", one[SESSILE["memory"]], one[peer], str(peer), 2)
+    yield at_least(
+        "append, 64 tasks, SQLite", many[SESSILE[sqlite]], many[FLOOR_MANY], "rusqlite, 64 in a commit", 0.8
+    )
+    for store in (sqlite, postgres):
+        for peer in google(store):
+            yield at_least(f"append, 64 tasks, {store}", many[SESSILE[store]], many[peer], str(peer), 50)
+        yield at_least(
+            f"append, 64 tasks, {store}", many[SESSILE[store]], many[ADK_SESSION[store]], "adk-session", 5
+        )
+    yield at_least(
+        "append, 64 tasks, PostgreSQL", many[SESSILE[postgres]], many["pgbench"], "pgbench, 16 clients", 1
+    )
+    lost = {str(c) + " on " + c.store: count for c, count in errors.items() if count and c.library != "sessile"}
+    ours = sum(count for c, count in errors.items() if c.library == "sessile")
+    others = ", ".join(f"{name}: {count}" for name, count in lost.items()) or "peers: 0"
+    yield Goal("appends that failed, 64 tasks", str(ours), others, "0", str(ours), ours == 0)
+
+
+def of_counters(counters):
+    peers = ", ".join(
+        f"{c} on {c.store}: {one['value']}" for c, one in counters.items() if c.library != "sessile"
+    )
+    for store in ("SQLite", "PostgreSQL"):
+        value = counters[SESSILE[store]]["value"]
+        yield Goal(f"8 processes × 200 increments, {store}", str(value), peers, "1600", str(value), value == 1600)
+
+
+def of_histories(medians, lengths):
+    append, last, whole = medians["append"], medians["last"], medians["all"]
+    for store, c in SESSILE.items():
+        costs = [append[c][n] for n in lengths]
+        fewest = append[c][lengths[0]]
+        ratio = max(costs) / fewest
+        shown = ", ".join(time(cost) for cost in costs)
+        beside = "at " + ", ".join(f"{n:,}".replace(",", " ") for n in lengths) + " events"
+        yield Goal(f"append against history, {store}", shown, beside, "≤ 1.2×", f"{ratio:.2f}×", ratio <= 1.2)
+    slower = lambda ours, peer: peer / ours
+    n = 10_000
+    for store, c in SESSILE.items():
+        ours = whole[c][n]
+        for peer in google(store):
+            yield at_least(f"get of 10 000 events, {store}", ours, whole[peer][n], str(peer), 20, time, slower)
+        peer = whole[ADK_SESSION[store]][n]
+        goal = 100 if store == "memory" else 3
+        yield at_least(f"get of 10 000 events, {store}", ours, peer, "adk-session", goal, time, slower)
+    most = lengths[-1]
+    for store, c in SESSILE.items():
+        base = time(last[c][1_000])
+        ratio = last[c][most] / last[c][1_000]
+        yield Goal(
+            f"last 20 of {most:,} events, {store}".replace(",", " ", 1), time(last[c][most]),
+            f"last 20 of 1 000: {base}", "≤ 1.5×", f"{ratio:.2f}×", ratio <= 1.5,
+        )
+
+
+def of_lists(lists, most):
+    for store in ("SQLite", "PostgreSQL"):
+        c = SESSILE[store]
+        peers = ", ".join(f"{p} {time(t)}" for (p, _), t in lists.items() if p.library != "sessile" and p.store == store)
+        goal = at_most(
+            f"page of 50 of {most:,} sessions, {store}".replace(",", " "), lists[c, most], lists[c, 1_000], "of 1 000", 2
+        )
+        goal.peer += f" (peers, of 1 000: {peers})"
+        yield goal
+
+
+def of_memory(held):
+    for store in ("SQLite", "PostgreSQL"):
+        ours = held[SESSILE[store]]
+        ratio = ours["peak"] / ours["json"]
+        peers = ", ".join(
+            f"{c}: {one['peak'] / one['json']:.1f}×" for c, one in held.items()
+            if c.library != "sessile" and c.store == store
+        )
+        size = f"{ours['peak'] / 1e6:.0f} MB for {ours['json'] / 1e6:.0f} MB of JSON, {ours['events']} events"
+        yield Goal(f"memory of reading a session, {store}", size, peers, "≤ 3×", f"{ratio:.1f}×", ratio <= 3)

@@ -1,0 +1,175 @@
+"""google-adk as a contestant: the Python twin of bench/contestant.
+
+    google_adk.py memory | sqlite:FILE | database:URL
+"""
+
+import asyncio
+import json
+import random
+import statistics
+import sys
+import time
+
+from google.adk.events.event import Event
+from google.adk.events.event_actions import EventActions
+from google.adk.sessions.base_session_service import GetSessionConfig
+from google.genai import types
+
+APP, USER = "bench", "user"
+
+
+def open_service(url):
+    if url == "memory":
+        from google.adk.sessions.in_memory_session_service import InMemorySessionService
+
+        return InMemorySessionService()
+    kind, rest = url.split(":", 1)
+    if kind == "sqlite":
+        from google.adk.sessions.sqlite_session_service import SqliteSessionService
+
+        return SqliteSessionService(rest)
+    from google.adk.sessions.database_session_service import DatabaseSessionService
+
+    return DatabaseSessionService(rest)
+
+
+def event(n):
+    content = types.Content(role="model", parts=[types.Part(text="x" * 220)])
+    delta = {"step": n, "note": "a short text", "user:last": n, "app:hot": n}
+    return Event(author="agent", invocation_id=f"e-{n}", content=content, actions=EventActions(state_delta=delta))
+
+
+class Contestant:
+    def __init__(self, service):
+        self.service = service
+        # Sessions in hand, as an agent has them: an append needs one.
+        self.sessions = {}
+
+    async def get(self, name, last=None):
+        config = None if last is None else GetSessionConfig(num_recent_events=last)
+        return await self.service.get_session(app_name=APP, user_id=USER, session_id=name, config=config)
+
+    async def in_hand(self, name):
+        if name not in self.sessions:
+            self.sessions[name] = await self.get(name, 0)
+        return self.sessions[name]
+
+    async def append(self, name, made):
+        session = await self.in_hand(name)
+        try:
+            await self.service.append_event(session, made)
+        except Exception:
+            self.sessions.pop(name, None)
+            raise
+        # The list of events in hand would grow without end; only the store is measured.
+        session.events.clear()
+
+    async def perform(self, request):
+        name, count = f"s{request.get('session', 0)}", request.get("count", 0)
+        match request["do"]:
+            case "create":
+                for number in range(request["from"], request["to"]):
+                    await self.service.create_session(app_name=APP, user_id=USER, session_id=f"s{number}")
+                return {}
+            case "append":
+                events = iter([event(n) for n in range(count)])
+                start = time.perf_counter()
+                median = await self.median(count, lambda: self.append(name, next(events)))
+                return {"seconds": time.perf_counter() - start, "median": median}
+            case "append_many":
+                return await self.append_many(request["tasks"], request["each"])
+            case "fill":
+                for n in range(request["from"], request["to"]):
+                    await self.append(name, event(n))
+                return {}
+            case "get":
+                session = await self.get(name, request.get("last"))
+                median = await self.median(count, lambda: self.get(name, request.get("last")))
+                return {"median": median, "events": len(session.events)}
+            case "list":
+                list_all = lambda: self.service.list_sessions(app_name=APP, user_id=USER)
+                return {"median": await self.median(count, list_all), "sessions": len((await list_all()).sessions)}
+            case "hold":
+                return await self.hold(name)
+            case "increment":
+                errors = 0
+                for _ in range(count):
+                    errors += not await self.increment(name)
+                return {"errors": errors}
+            case "counter":
+                return {"value": (await self.get(name, 0)).state.get("user:counter", 0)}
+            case other:
+                return {"failure": f"there is no operation {other!r}"}
+
+    async def median(self, count, call):
+        times = []
+        for _ in range(count):
+            start = time.perf_counter()
+            await call()
+            times.append(time.perf_counter() - start)
+        return statistics.median(times) if times else 0
+
+    async def append_many(self, tasks, each):
+        made = [[event(task * each + n) for n in range(each)] for task in range(tasks)]
+        for task in range(tasks):
+            await self.in_hand(f"s{task}")
+
+        async def run(task):
+            errors = 0
+            for one in made[task]:
+                try:
+                    await self.append(f"s{task}", one)
+                except Exception:
+                    errors += 1
+            return errors
+
+        start = time.perf_counter()
+        errors = sum(await asyncio.gather(*(run(task) for task in range(tasks))))
+        return {"seconds": time.perf_counter() - start, "errors": errors}
+
+    async def increment(self, name):
+        """Reads, adds one, appends; again when the session in hand is stale, as its documentation says."""
+        for _ in range(100):
+            session = await self.get(name, 0)
+            delta = {"user:counter": session.state.get("user:counter", 0) + 1}
+            made = Event(author="agent", invocation_id="e-counter", actions=EventActions(state_delta=delta))
+            try:
+                await self.service.append_event(session, made)
+                return True
+            except Exception:
+                await asyncio.sleep(random.random() / 100)
+        return False
+
+    async def hold(self, name):
+        await self.get(name, 1)
+        before = resident()["VmRSS"]
+        session = await self.get(name)
+        after = resident()
+        text = session.model_dump_json(by_alias=True, exclude_none=True)
+        return {
+            "events": len(session.events),
+            "held": after["VmRSS"] - before,
+            "peak": after["VmHWM"] - before,
+            "json": len(text.encode()),
+        }
+
+
+def resident():
+    with open("/proc/self/status") as status:
+        fields = dict(line.split(":", 1) for line in status)
+    return {name: int(fields[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM")}
+
+
+async def main():
+    contestant = Contestant(open_service(sys.argv[1]))
+    print(json.dumps({"ready": True}), flush=True)
+    for line in sys.stdin:
+        try:
+            answer = await contestant.perform(json.loads(line))
+        except Exception as error:
+            answer = {"failure": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

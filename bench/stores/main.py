@@ -1,0 +1,117 @@
+"""Measures every store of Sessile beside its peers and the floors, and says which goals are reached.
+
+    bench/run stores [--rounds N] [--quick] [--publish]
+
+--quick keeps histories and lists short, to try the programs; --publish writes the tables and plots into docs/.
+"""
+
+import argparse
+import datetime
+import os
+import platform
+import tempfile
+from pathlib import Path
+
+import goals
+import measure
+from contestants import ROOT, Place
+from plot import plot
+
+BEGIN, END = "<!-- bench/run stores writes from here -->", "<!-- to here -->"
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="bench/run stores")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--publish", action="store_true")
+    options = parser.parse_args()
+    lengths = measure.LENGTHS[:3] if options.quick else measure.LENGTHS
+    most = 20_000 if options.quick else 1_000_000
+    busy = os.getloadavg()[0]
+    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_FOLDER")) as folder:
+        place = Place(
+            folder=Path(folder),
+            postgres=os.environ["SESSILE_TEST_POSTGRES"],
+            python=os.environ["SESSILE_TEST_PYTHON"],
+            sessile=os.environ["BENCH_SESSILE"],
+            adk_session=os.environ["BENCH_ADK_SESSION"],
+        )
+        try:
+            one, many, errors = measure.appends(place, options.rounds)
+            counters = measure.counters(place)
+            stores, medians = measure.histories(place, options.rounds, lengths)
+            held = measure.holding(stores, lengths)
+            lists = measure.lists(place, options.rounds, most)
+        finally:
+            place.clean()
+    rows = [
+        *goals.of_appends(one, many, errors),
+        *goals.of_counters(counters),
+        *goals.of_histories(medians, lengths),
+        *goals.of_lists(lists, most),
+        *goals.of_memory(held),
+    ]
+    text = "\n\n".join([about(options, busy), table_of_goals(rows), table_of_appends(one, many), table_of_histories(medians)])
+    plots = {
+        "append.svg": plot("Cost of an append", "events in the session before it", medians["append"]),
+        "get.svg": plot("Cost of reading a whole session", "events in the session", medians["all"]),
+    }
+    print(f"\n{text}")
+    write(Path(os.environ["BENCH_OUT"]), text, plots)
+    if options.publish:
+        publish(text, plots)
+
+
+def about(options, busy):
+    cores = os.cpu_count()
+    noise = ""
+    if busy > cores / 2:
+        noise = f" **The machine was busy (load {busy:.1f} on {cores} cores): these numbers are provisional.**"
+    quick = " Short histories and lists (`--quick`)." if options.quick else ""
+    return (
+        f"Run on {datetime.date.today()}, {cores} cores, {platform.machine()}, {options.rounds} interleaved rounds, "
+        f"medians.{quick}{noise}"
+    )
+
+
+def table_of_goals(rows):
+    reached = sum(row.hit for row in rows)
+    return "\n".join([goals.HEAD, *(row.row() for row in rows), "", f"{reached} of {len(rows)} goals are reached."])
+
+
+def table_of_appends(one, many):
+    lines = ["| appends a second | one writer | 64 tasks |", "|---|---|---|"]
+    for c in dict.fromkeys([*one, *many]):
+        name = "pgbench (1 and 16 clients)" if c == "pgbench" else f"{c}, {c.store}"
+        lines.append(f"| {name} | {goals.rate(one[c]) if c in one else ''} | {goals.rate(many[c]) if c in many else ''} |")
+    return "\n".join(lines)
+
+
+def table_of_histories(medians):
+    lines = ["| at this many events | append | last 20 | all |", "|---|---|---|---|"]
+    for c, by_length in medians["append"].items():
+        for n in by_length:
+            costs = " | ".join(goals.time(medians[kind][c][n]) for kind in ("append", "last", "all"))
+            lines.append(f"| {c}, {c.store}: {n:,} | {costs} |".replace(",", " ") if n >= 1_000 else f"| {c}, {c.store}: {n} | {costs} |")
+    return "\n".join(lines)
+
+
+def write(folder, text, plots):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "stores.md").write_text(text + "\n")
+    for name, svg in plots.items():
+        (folder / name).write_text(svg)
+
+
+def publish(text, plots):
+    page = ROOT / "docs/performance.md"
+    before, rest = page.read_text().split(BEGIN)
+    _, after = rest.split(END)
+    page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
+    for name, svg in plots.items():
+        (ROOT / "docs" / f"performance-{name}").write_text(svg)
+
+
+if __name__ == "__main__":
+    main()
