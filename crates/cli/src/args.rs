@@ -2,7 +2,7 @@
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
 
-use crate::commands::{completions, db, sessions, state};
+use crate::commands::{bench, chat, completions, db, serve, sessions, state, tokens};
 use crate::exit;
 
 /// Keeps the state of AI agents: serves them, talks to them, and takes care of where sessions are kept.
@@ -15,6 +15,12 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Serve agents and sessions over HTTP, as ADK's clients speak it.
+    Serve(Box<serve::Serve>),
+
+    /// Talk to an agent in the terminal.
+    Chat(chat::Chat),
+
     /// Look at sessions, change them, and carry them to another store.
     #[command(subcommand)]
     Sessions(sessions::Sessions),
@@ -26,6 +32,13 @@ pub(crate) enum Command {
     /// Take care of a database.
     #[command(subcommand)]
     Db(db::Db),
+
+    /// Make tokens for the server.
+    #[command(subcommand)]
+    Tokens(tokens::Tokens),
+
+    /// Measure how fast a store is, with the workloads of the performance page.
+    Bench(bench::Bench),
 
     /// Print a script that completes this command in a shell.
     Completions(completions::Completions),

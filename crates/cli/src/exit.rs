@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use sessile_session::SessionError;
+use sessile_session::{InvalidId, SessionError};
 
 use crate::talk::say;
 
@@ -10,7 +10,7 @@ use crate::talk::say;
 pub(crate) const CODES: &str = "\
 Exit codes: 0 done; 1 failed; 2 wrong usage or something that cannot be stored; 3 not found; \
 4 in conflict with what is stored; 5 stored data is damaged or not migrated; \
-141 the reader of standard output went away.";
+130 interrupted; 141 the reader of standard output went away.";
 
 /// Why a command ended, where that is more than "failed".
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +27,9 @@ pub(crate) enum Failure {
     /// What is stored is not as it should be.
     #[error("{0}")]
     Damaged(String),
+    /// The user stopped it.
+    #[error("interrupted")]
+    Interrupted,
     /// Nobody reads standard output any more.
     #[error("standard output was closed")]
     Closed,
@@ -40,6 +43,9 @@ pub(crate) fn code_of(result: anyhow::Result<()>) -> ExitCode {
         return ExitCode::from(141);
     }
     say(format_args!("error: {}", told(&error)));
+    if error.chain().any(|cause| cause.is::<InvalidId>()) {
+        return ExitCode::from(2);
+    }
     let session = error.chain().find_map(|cause| cause.downcast_ref::<SessionError>());
     ExitCode::from(match (failure, session) {
         (Some(failure), _) => of_failure(failure),
@@ -54,6 +60,7 @@ fn of_failure(failure: &Failure) -> u8 {
         Failure::NotFound(_) => 3,
         Failure::Conflict(_) => 4,
         Failure::Damaged(_) => 5,
+        Failure::Interrupted => 130,
         Failure::Closed => 141,
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Data goes to standard output, everything else to standard error. [`exit`] says what the exit codes mean.
 
+mod agents;
 mod args;
 mod commands;
 mod event_text;
@@ -9,6 +10,7 @@ mod exit;
 mod output;
 mod place;
 mod progress;
+mod services;
 mod talk;
 mod times;
 mod walk;

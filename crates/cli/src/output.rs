@@ -69,6 +69,11 @@ impl Output {
     pub(crate) fn finish(mut self) -> anyhow::Result<()> {
         written(self.stdout.flush())
     }
+
+    /// Hands over everything that was written so far.
+    pub(crate) fn flush(&mut self) -> anyhow::Result<()> {
+        written(self.stdout.flush())
+    }
 }
 
 /// A reader that goes away, as `head` does, is no failure worth a message.

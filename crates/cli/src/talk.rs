@@ -18,6 +18,16 @@ pub(crate) fn harmless(text: &str) -> String {
     text.chars().flat_map(escaped).collect()
 }
 
+/// [`harmless`], with line breaks and tabs left as they are.
+pub(crate) fn harmless_lines(text: &str) -> String {
+    let kept = |character| matches!(character, '\n' | '\t');
+    let each = text.chars().map(|character| match character {
+        character if kept(character) => character.to_string(),
+        character => escaped(character).collect(),
+    });
+    each.collect()
+}
+
 fn escaped(character: char) -> Box<dyn Iterator<Item = char>> {
     // Beside control characters, those that reorder or hide the text around them.
     let hiding = matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');

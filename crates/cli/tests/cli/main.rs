@@ -1,7 +1,13 @@
 //! The command, run as users run it.
 
+mod bench;
+mod chat;
 mod db;
 mod pipes;
+mod serve;
+mod served;
 mod sessions;
 mod state;
 mod support;
+mod together;
+mod traces;

@@ -122,3 +122,26 @@ pub(crate) async fn conversation(service: &SessionService, id: &str) {
         service.append(&mut session, event).await.expect("the event is appended");
     }
 }
+
+/// Sends a signal to a process that this test started.
+pub(crate) fn kill(signal: &str, id: u32) {
+    let status = Command::new("kill").args([&format!("-{signal}"), &id.to_string()]).status();
+    assert!(status.expect("`kill` runs").success());
+}
+
+/// The URL of a new, empty schema of the PostgreSQL that `./test` starts.
+pub(crate) fn new_schema() -> String {
+    let server = std::env::var("SESSILE_TEST_POSTGRES")
+        .expect("SESSILE_TEST_POSTGRES names a PostgreSQL; `./test` starts one, or set it to postgresql://user@host/database");
+    let name = format!("test_{}", sessile_session::Ids::new_id(&sessile_session::RandomIds).replace('-', ""));
+    block_on(async {
+        let (client, connection) =
+            tokio_postgres::connect(&server, tokio_postgres::NoTls).await.expect("the server is reached");
+        let connection = tokio::spawn(connection);
+        client.batch_execute(&format!("CREATE SCHEMA {name}")).await.expect("the schema is made");
+        drop(client);
+        connection.await.expect("the connection's task ends").expect("the connection closes");
+    });
+    let separator = if server.contains('?') { '&' } else { '?' };
+    format!("{server}{separator}options=-csearch_path%3D{name}")
+}

@@ -1,0 +1,58 @@
+//! How much callers may ask for.
+
+use std::time::Duration;
+
+use clap::Args;
+use sessile_server::Limits;
+
+/// Limits; what is left out has a default that `docs/http-api.md` lists.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Limits")]
+pub(crate) struct LimitArgs {
+    /// The longest body of a request, in bytes.
+    #[arg(long, value_name = "BYTES")]
+    max_body: Option<usize>,
+    /// The largest state of a scope, in bytes of JSON.
+    #[arg(long, value_name = "BYTES")]
+    max_state: Option<usize>,
+    /// The longest key of state, in characters.
+    #[arg(long, value_name = "COUNT")]
+    max_key_length: Option<usize>,
+    /// How deep JSON may be nested.
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=200))]
+    max_json_depth: Option<u16>,
+    /// How many events a session may be created with.
+    #[arg(long, value_name = "COUNT")]
+    max_events: Option<usize>,
+    /// How many runs go on at once.
+    #[arg(long, value_name = "COUNT")]
+    max_runs: Option<usize>,
+    /// How many connections are open at once.
+    #[arg(long, value_name = "COUNT")]
+    max_connections: Option<usize>,
+    /// How long a request may take, but for runs and streams, in seconds.
+    #[arg(long, value_name = "SECONDS")]
+    request_time: Option<u64>,
+    /// How long a run may take, in seconds.
+    #[arg(long, value_name = "SECONDS")]
+    run_time: Option<u64>,
+}
+
+impl LimitArgs {
+    pub(super) fn limits(&self) -> Limits {
+        let mut limits = Limits::default();
+        let set = |limit: &mut usize, given: Option<usize>| *limit = given.unwrap_or(*limit);
+        set(&mut limits.body, self.max_body);
+        set(&mut limits.state, self.max_state);
+        set(&mut limits.key_length, self.max_key_length);
+        set(&mut limits.json_depth, self.max_json_depth.map(usize::from));
+        set(&mut limits.events, self.max_events);
+        set(&mut limits.runs, self.max_runs);
+        set(&mut limits.connections, self.max_connections);
+        let set_time =
+            |limit: &mut Duration, given: Option<u64>| *limit = given.map_or(*limit, Duration::from_secs);
+        set_time(&mut limits.request_time, self.request_time);
+        set_time(&mut limits.run_time, self.run_time);
+        limits
+    }
+}

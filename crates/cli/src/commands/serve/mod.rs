@@ -1,0 +1,217 @@
+//! `sessile serve`: agents and sessions over HTTP, as ADK's clients speak it.
+
+mod access;
+mod adk;
+mod limits;
+mod logs;
+mod otlp;
+mod shutdown;
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+use sessile_server::{App, Apps, Counts, Server};
+use sessile_session::SessionService;
+use tokio::net::TcpListener;
+
+use crate::agents::{Application, Services};
+use crate::args::StoreArgs;
+use crate::exit::Failure;
+use crate::place::{Need, Place};
+use crate::services::ServiceArgs;
+use crate::talk::say;
+
+/// The arguments of `serve`.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// The folder with a folder for each application (root_agent.yaml in it), or that of one application; two
+    /// samples if it is left out.
+    #[arg(value_name = "AGENTS_DIR")]
+    agents: Option<PathBuf>,
+    /// The address to listen on; another than this computer's own needs authentication.
+    #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
+    host: String,
+    /// The port to listen on; 0 takes a free one.
+    #[arg(long, value_name = "PORT", default_value_t = 8000)]
+    port: u16,
+    /// Make the session that a run names, if it is not there.
+    #[arg(long, alias = "auto_create_session")]
+    auto_create_session: bool,
+    /// The application of requests that name none; that of a folder with one application, if it is left out.
+    #[arg(long, env = "ADK_DEFAULT_APP_NAME", value_name = "APP")]
+    default_app: Option<String>,
+    /// At most this many model calls in a run; 0 is as many as agents like.
+    #[arg(long, alias = "max_llm_calls", env = "ADK_MAX_LLM_CALLS", value_name = "COUNT")]
+    #[arg(default_value_t = 500, allow_negative_numbers = true)]
+    max_llm_calls: i64,
+    /// Serve the files of Google's web UI from this folder (`google/adk/cli/browser` of the google-adk package).
+    #[arg(long, value_name = "FOLDER")]
+    adk_web: Option<PathBuf>,
+    /// Seconds that requests and runs have to finish when the server is stopped.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    grace: u64,
+    #[command(flatten)]
+    store: StoreArgs,
+    #[command(flatten)]
+    services: ServiceArgs,
+    #[command(flatten)]
+    access: access::AccessArgs,
+    #[command(flatten)]
+    limits: limits::LimitArgs,
+    #[command(flatten)]
+    logs: logs::LogArgs,
+    #[command(flatten)]
+    adk: adk::AdkArgs,
+}
+
+impl Serve {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        self.adk.check()?;
+        let auth = self.access.auth()?;
+        let address = self.address().await?;
+        self.access.check(address.ip(), auth.is_on())?;
+        let adk_web = self.adk_web.as_ref().map(|folder| readable(folder)).transpose()?;
+        let telemetry = self.logs.start()?;
+        let place = Place::of(&self.store.store)?;
+        let (store, counts) = Counts::around(place.open(Need::Any).await?);
+        let services = Services {
+            sessions: SessionService::over(store),
+            artifacts: self.services.artifacts(&place).await?,
+            memory: self.services.memory(&place).await?,
+            auto_create: self.auto_create_session,
+        };
+        let applications = services.load(self.agents.as_deref())?;
+        let listener = listen(address).await?;
+        let address = listener.local_addr().context("cannot find out the address")?;
+        let names = names(&applications)?;
+        let guide = Guide { address, place: &place, names: &names, token: auth.is_on() };
+
+        let mut server = Server::new(services.sessions.clone(), self.apps(applications))
+            .with_artifacts(services.artifacts.clone())
+            .with_memory(services.memory.clone())
+            .with_auth(auth)
+            .with_limits(self.limits.limits())
+            .with_counts(counts)
+            .with_max_llm_calls(u32::try_from(self.max_llm_calls.max(0)).unwrap_or(u32::MAX))
+            .with_grace(std::time::Duration::from_secs(self.grace))
+            .with_origins(&self.access.allow_origins)
+            .map_err(|error| Failure::Usage(error.to_string()))?;
+        if let Some(folder) = adk_web {
+            server = server.with_adk_web(folder);
+        }
+        if let Some(app) = self.default_app(&names) {
+            server = server.with_default_app(app);
+        }
+        guide.print();
+        let served = sessile_server::serve(listener, server, shutdown::asked()).await;
+        telemetry.finish().await;
+        served.context("cannot serve")
+    }
+
+    /// The address to listen on.
+    async fn address(&self) -> anyhow::Result<SocketAddr> {
+        let (host, port) = (self.host.as_str(), self.port);
+        let found = tokio::net::lookup_host((host, port)).await.ok().and_then(|mut found| found.next());
+        found.ok_or_else(|| {
+            let text =
+                format!("{host:?} is no address of this computer; write 127.0.0.1, or 0.0.0.0 for all");
+            Failure::Usage(text).into()
+        })
+    }
+
+    /// The application of requests that name none: the one that is told, or the only one of a folder.
+    fn default_app(&self, names: &[String]) -> Option<String> {
+        let only = || names.first().filter(|_| self.agents.is_some() && names.len() == 1).cloned();
+        self.default_app.clone().or_else(only)
+    }
+
+    fn apps(&self, applications: Vec<Application>) -> Apps {
+        let mut apps = Apps::new();
+        if let Some(folder) = &self.agents {
+            apps = apps.with_folder(folder);
+        }
+        for application in applications {
+            apps = match application.runner {
+                Ok(runner) => apps.with(App::new(runner).with_language(application.language)),
+                Err(reason) => apps.with_failed(application.name, reason),
+            };
+        }
+        apps
+    }
+}
+
+/// The names of the applications that can be used; the others are told with the reason.
+fn names(applications: &[Application]) -> anyhow::Result<Vec<String>> {
+    for application in applications {
+        if let Err(reason) = &application.runner {
+            say(format_args!("{} cannot be used: {reason}", application.name));
+        }
+    }
+    let usable = applications.iter().filter(|application| application.runner.is_ok());
+    let names: Vec<String> = usable.map(|application| application.name.clone()).collect();
+    match names.is_empty() {
+        true => Err(Failure::Usage("no application can be used; see above".to_owned()).into()),
+        false => Ok(names),
+    }
+}
+
+fn readable(folder: &PathBuf) -> anyhow::Result<PathBuf> {
+    std::fs::read_dir(folder).with_context(|| format!("cannot read the folder {}", folder.display()))?;
+    Ok(folder.clone())
+}
+
+async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AddrInUse => Failure::Conflict(format!(
+            "port {} is taken; stop what listens there, or choose another with --port (0 takes a free one)",
+            address.port()
+        ))
+        .into(),
+        std::io::ErrorKind::PermissionDenied => {
+            Failure::Usage(format!("port {} needs more rights; choose one above 1023", address.port())).into()
+        }
+        _ => anyhow::Error::from(error).context(format!("cannot listen on {address}")),
+    })
+}
+
+/// What is told when the server is ready.
+struct Guide<'a> {
+    address: SocketAddr,
+    place: &'a Place,
+    names: &'a [String],
+    /// Whether callers need a token.
+    token: bool,
+}
+
+impl Guide<'_> {
+    fn print(&self) {
+        let url = format!("http://{}", reachable(self.address));
+        say(format_args!(
+            "Sessile serves {} on {url}, with sessions in {}",
+            self.names.join(", "),
+            self.place
+        ));
+        let Some(app) = self.names.first() else { return };
+        let token = if self.token { " -H \"Authorization: Bearer $TOKEN\"" } else { "" };
+        let json = "-H 'content-type: application/json'";
+        say(format_args!("Try:"));
+        say(format_args!("  curl{token} -X POST {url}/apps/{app}/users/user/sessions/s1"));
+        say(format_args!(
+            "  curl{token} -N {url}/run_sse {json} -d '{{\"appName\":\"{app}\",\"userId\":\"user\",\
+             \"sessionId\":\"s1\",\"newMessage\":{{\"role\":\"user\",\"parts\":[{{\"text\":\"my name is Ada\"}}]}}}}'"
+        ));
+        say(format_args!("  curl{token} {url}/apps/{app}/users/user/sessions/s1"));
+        say(format_args!("Ctrl-C stops the server; what was acknowledged stays."));
+    }
+}
+
+/// An address that a client on this computer can use.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => ([127, 0, 0, 1], address.port()).into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => (std::net::Ipv6Addr::LOCALHOST, address.port()).into(),
+        _ => address,
+    }
+}

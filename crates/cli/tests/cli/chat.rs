@@ -1,0 +1,93 @@
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Stdio};
+
+use serde_json::json;
+
+use crate::support::{Folder, kill};
+
+#[test]
+fn messages_from_a_pipe_are_answered_and_state_is_shown_as_it_changes() {
+    let folder = Folder::new();
+    let ran = folder.run_with(&["chat", "greeter", "--user", "ada", "--session", "s1"], "my name is Ada\n");
+    assert!(ran.stderr.contains("+ user:name = \"Ada\""), "{ran:?}");
+    assert!(ran.stderr.contains("calls remember_name"), "{ran:?}");
+    let said = ran.ok();
+    assert!(said.starts_with("Nice to meet you, Ada!") && said.ends_with('\n'), "{said:?}");
+
+    let later = folder.run_with(&["chat", "greeter", "--user", "ada", "--session", "s2"], "Who am I?\n");
+    assert!(later.ok().contains("You are Ada"));
+    let other = folder.run_with(&["chat", "greeter", "--user", "bob"], "who am i\n\n");
+    assert!(other.ok().contains("I do not know yet"));
+    let state = folder.run(&["state", "get", "greeter", "--user", "ada", "user:name"]).ok();
+    assert_eq!(state, "\"Ada\"\n");
+}
+
+#[test]
+fn a_session_is_gone_on_with() {
+    let folder = Folder::new();
+    let chat = ["chat", "shop", "--session", "s1"];
+    folder.run_with(&chat, "add a lamp\nadd a bicycle\n").ok();
+    let ran = folder.run_with(&chat, "what is in my cart\n");
+    assert!(ran.stderr.contains("going on with session shop/user/s1"), "{ran:?}");
+    assert_eq!(ran.ok(), "In your cart: \"lamp\",\"bicycle\".\n");
+    let shown = folder.run(&["sessions", "list", "shop", "--json"]).json_lines();
+    assert_eq!(shown[0]["state"]["cart"], json!(["lamp", "bicycle"]));
+    folder.run(&["db", "check"]).ok();
+}
+
+#[test]
+fn what_cannot_be_talked_to_is_named() {
+    let folder = Folder::new();
+    folder.run_with(&["chat", "nobody"], "hi\n").fails(3, "there are: greeter, shop");
+    folder.run_with(&["chat", "greeter", "--session", &"x".repeat(200)], "hi\n").fails(2, "128 characters");
+}
+
+/// A conversation whose messages are typed one by one.
+struct Typing {
+    child: Child,
+    stdout: BufReader<std::process::ChildStdout>,
+}
+
+impl Typing {
+    fn to(folder: &Folder, args: &[&str]) -> Self {
+        let mut command = folder.command(args);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("the command starts");
+        let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        Self { child, stdout }
+    }
+
+    fn say(&mut self, line: &str) -> String {
+        let stdin = self.child.stdin.as_mut().expect("a pipe");
+        writeln!(stdin, "{line}").expect("the line is taken");
+        let mut answer = String::new();
+        self.stdout.read_line(&mut answer).expect("an answer comes");
+        answer
+    }
+}
+
+#[test]
+fn an_interrupt_between_turns_ends_the_conversation_and_keeps_it() {
+    let folder = Folder::new();
+    let mut typing = Typing::to(&folder, &["chat", "shop", "--session", "s1"]);
+    assert!(typing.say("add a lamp").starts_with("I added lamp."));
+    kill("INT", typing.child.id());
+    let status = typing.child.wait().expect("the command ends");
+    assert_eq!(status.code(), Some(130));
+    let cart = folder.run(&["state", "get", "shop", "--user", "user", "--session", "s1", "cart"]).ok();
+    assert_eq!(cart, "[\"lamp\"]\n");
+}
+
+#[test]
+fn a_kill_loses_nothing_that_was_answered() {
+    let folder = Folder::new();
+    let mut typing = Typing::to(&folder, &["chat", "shop", "--session", "s1"]);
+    for n in 0..5 {
+        typing.say(&format!("add thing{n}"));
+    }
+    kill("KILL", typing.child.id());
+    typing.child.wait().expect("the command ends");
+    let cart = folder.run(&["state", "get", "shop", "--user", "user", "--session", "s1", "cart"]).ok();
+    assert_eq!(cart, "[\"thing0\",\"thing1\",\"thing2\",\"thing3\",\"thing4\"]\n");
+    folder.run(&["db", "check"]).ok();
+}
