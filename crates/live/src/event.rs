@@ -119,7 +119,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// The next event, or `None` when the session is over. A reader that is slower than 4096 events is told how many
+    /// The next event, or `None` when the session is over. A reader that is slower than 1024 events is told how many
     /// it missed; the session itself never waits for a reader.
     pub async fn next(&mut self) -> Option<LiveEvent> {
         match self.receiver.recv().await {
@@ -131,7 +131,7 @@ impl Events {
 }
 
 /// How far a reader may fall behind.
-const CAPACITY: usize = 4096;
+const CAPACITY: usize = 1024;
 
 /// Called with every event, where it happens.
 pub(crate) type OnEvent = Box<dyn Fn(&LiveEvent) + Send + Sync>;

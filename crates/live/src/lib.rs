@@ -50,3 +50,8 @@ pub use wire::{
     ActivityHandling, MediaResolution, Modality, Sensitivity, TokenUsage, TurnCoverage, VoiceDetection,
 };
 pub use wire_phase::WirePhase;
+
+/// The code of docs/live.md runs as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/live.md")]
+struct Page;

@@ -44,8 +44,8 @@ impl ControlLane {
             self.settle().await;
         }
         self.store(&turn, true).await;
-        self.emit(LiveEvent::TurnEnd(turn));
         self.shared.gate.ended(&self.shared.state);
+        self.emit(LiveEvent::TurnEnd(turn));
     }
 
     /// Stores what is left when the session ends in the middle of a turn.

@@ -7,6 +7,9 @@ use super::server::{
     Decoded, InlineData, ModelTurn, ServerContent, ServerFrame, ServerPart, ToolCallMessage,
 };
 
+/// What is said of a frame that holds something else than a message.
+pub(super) const NO_OBJECT: &str = "the server sent a frame that is no JSON object";
+
 /// Reads a frame piece by piece; `whole` is why it could not be read at once.
 pub(super) fn decode(frame: &[u8], whole: &serde_json::Error) -> Decoded<'static> {
     let mut problems = Vec::new();
@@ -25,7 +28,7 @@ pub(super) fn decode(frame: &[u8], whole: &serde_json::Error) -> Decoded<'static
             }
         }
         Ok(_) => {
-            problems.push("the server sent a frame that is no JSON object".to_owned());
+            problems.push(NO_OBJECT.to_owned());
             ServerFrame::default()
         }
         Err(_) => {

@@ -34,8 +34,11 @@ pub(crate) struct Decoded<'a> {
 
 /// Reads a frame. What is well formed in it is kept, whatever is wrong beside it.
 pub(crate) fn decode(frame: &[u8]) -> Decoded<'_> {
+    // A list would be read as the fields of a message in their order.
+    let is_object = frame.trim_ascii_start().first() == Some(&b'{');
     match serde_json::from_slice(frame) {
-        Ok(frame) => Decoded { frame, problems: Vec::new() },
+        Ok(frame) if is_object => Decoded { frame, problems: Vec::new() },
+        Ok(_) => Decoded { problems: vec![lenient::NO_OBJECT.to_owned()], ..Decoded::default() },
         Err(error) => lenient::decode(frame, &error),
     }
 }

@@ -26,8 +26,30 @@ macro_rules! scenarios {
 }
 
 #[cfg(test)]
+mod bad_input;
+#[cfg(test)]
+mod check;
+#[cfg(test)]
 mod common;
+#[cfg(test)]
+mod defects;
+#[cfg(test)]
+mod extractors;
+#[cfg(test)]
+mod phases;
+#[cfg(test)]
+mod reactions;
+#[cfg(test)]
+mod reconnect;
 #[cfg(test)]
 mod seed;
 #[cfg(test)]
 mod signals;
+#[cfg(test)]
+mod store;
+#[cfg(test)]
+mod tools;
+#[cfg(test)]
+mod turns;
+#[cfg(test)]
+mod wire;

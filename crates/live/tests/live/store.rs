@@ -1,0 +1,240 @@
+//! A live session as a stored one.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use sessile_live::{LiveEvent, LiveTool, Phase, PhaseTrigger, Script, ToolContext};
+use sessile_session::{
+    Address, Appended, BoxError, Commit, CreateSession, Event, EventActions, EventWindow, ListQuery,
+    MemoryStore, NewSession, ScopeKey, SessionError, SessionKey, SessionService, StateMap, Store,
+    StoredSession, Version,
+};
+use sessile_sqlite::SqliteStore;
+use sessile_state::Delta;
+
+use crate::common::{call, connect, said, spoke, turn_complete, wrote};
+
+fn key() -> SessionKey {
+    SessionKey::new("desk", "ada", "s1").unwrap()
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+fn order() -> LiveTool {
+    LiveTool::function("order", "", async |_: Nothing, ctx: ToolContext| {
+        ctx.state().set("order", 7);
+        ctx.state().set("user:orders", 1);
+        ctx.state().set("temp:scratch", 1);
+        ctx.state().set("turn:noted", 1);
+        ctx.state().remove("cart");
+        Ok(json!({"number": 7}))
+    })
+}
+
+fn handle(name: &str) -> Value {
+    json!({"sessionResumptionUpdate": {"newHandle": name, "resumable": true}})
+}
+
+scenarios! {
+    async fn a_turn_becomes_ordinary_events_with_what_changed() {
+        let service = SessionService::new(MemoryStore::new());
+        let new = CreateSession::new("desk", "ada").with_id("s1").with_state([("cart", json!([1]))]);
+        service.create(new).await.unwrap();
+        let script = Script::new()
+            .send(said("I want "))
+            .send(said("this"))
+            .send(call("c1", "order", json!({})))
+            .wait_for("toolResponse")
+            .send(spoke("Ordered."))
+            .send(turn_complete());
+        let mut session = connect(script, |live| {
+            live.name("desk_voice").tool(order()).session(service.clone(), key()).computed("x", ["order"], |_| Some(1))
+        })
+        .await;
+        session.turn().await;
+        let stored = service.get(&key(), EventWindow::ALL).await.unwrap().unwrap();
+        let events: Vec<Value> = stored.events().iter().map(|event| serde_json::to_value(&*event.event).unwrap()).collect();
+        let told: Vec<_> = events.iter().map(|event| (event["author"].as_str().unwrap(), event["content"].clone())).collect();
+        assert_eq!(told, [
+            ("user", json!({"role": "user", "parts": [{"text": "I want this"}]})),
+            ("desk_voice", json!({"role": "model", "parts": [{"functionCall": {"id": "c1", "name": "order", "args": {}}}]})),
+            ("desk_voice", json!({"role": "user", "parts": [{"functionResponse": {"id": "c1", "name": "order", "response": {"number": 7}}}]})),
+            ("desk_voice", json!({"role": "model", "parts": [{"text": "Ordered."}]})),
+        ]);
+        assert_eq!(events[3]["turnComplete"], true);
+        assert_eq!(events[3]["actions"]["stateDelta"], json!({"cart": null, "live:turn_count": 1, "order": 7, "user:orders": 1}));
+        let keys: Vec<_> = stored.state().keys().collect();
+        assert_eq!(keys, ["live:turn_count", "order", "user:orders"]); // nothing of session:, turn:, derived:, temp:
+        assert!(events.iter().all(|event| event["invocationId"] == events[0]["invocationId"]));
+    }
+
+    async fn reopening_restores_state_phase_turns_and_the_resume_handle() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite:///{}", folder.path().join("live.db").display());
+        let script = Script::new().send(handle("h-1")).send(call("c1", "order", json!({}))).wait_for("toolResponse").send(turn_complete());
+        let phases = |live: sessile_live::LiveBuilder| {
+            live.phase(Phase::new("ask").transition("done", |state| state.contains("order")).on_enter(|state| async move {
+                state.modify("entered", 0, |n| n + 1);
+            }))
+            .phase(Phase::new("done").instruction("Say goodbye."))
+        };
+        {
+            let service = SessionService::new(SqliteStore::open_url(&url).await.unwrap());
+            let mut session = connect(script, |live| phases(live.tool(order()).session(service, key()).greeting("Hi"))).await;
+            session.turn().await;
+            session.handle.disconnect().await;
+        }
+        let service = SessionService::new(SqliteStore::open_url(&url).await.unwrap());
+        let mut session = connect(Script::new().wait_for("clientContent").send(turn_complete()), |live| phases(live.session(service, key()).greeting("Hi"))).await;
+        assert_eq!(session.state().get::<u32>("order"), Some(7));
+        assert_eq!(session.state().get::<u32>("session:turn_count"), Some(1));
+        assert_eq!(session.state().get::<u32>("entered"), Some(1)); // it was not entered again
+        assert_eq!(session.handle.phase().as_deref(), Some("done"));
+        assert_eq!(session.handle.phase_history()[0].trigger, PhaseTrigger::Restored);
+        let setup = &session.sent(0, "setup")[0];
+        assert_eq!(setup["sessionResumption"], json!({"handle": "h-1"}));
+        assert_eq!(setup["systemInstruction"]["parts"][0]["text"], "Say goodbye.");
+        assert!(session.sent(0, "clientContent").is_empty()); // no second greeting
+        session.handle.send_text("go on").await.unwrap();
+        session.turn().await;
+        assert_eq!(session.state().get::<u32>("session:turn_count"), Some(2));
+    }
+
+    async fn app_and_user_keys_are_shared_with_other_sessions_in_both_directions() {
+        let service = SessionService::new(MemoryStore::new());
+        let script = Script::new().wait_for("clientContent").send(wrote("ok")).send(turn_complete()).again();
+        let mut session = connect(script, |live| live.session(service.clone(), key())).await;
+        session.state().set("user:name", "Ada");
+        session.handle.send_text("one").await.unwrap();
+        session.turn().await;
+        assert_eq!(service.user_state("desk", "ada").await.unwrap()["name"], json!("Ada"));
+        let mut other = service.create(CreateSession::new("desk", "ada")).await.unwrap();
+        let mut event = Event::new("user");
+        event.actions = EventActions::from_delta([("user:name", json!("Grace")), ("app:open", json!(true))]);
+        service.append(&mut other, event).await.unwrap();
+        session.handle.send_text("two").await.unwrap();
+        session.turn().await;
+        assert_eq!(session.state().get::<String>("user:name").as_deref(), Some("Grace"));
+        assert_eq!(session.state().get::<bool>("app:open"), Some(true));
+        assert_eq!(service.user_state("desk", "ada").await.unwrap()["name"], json!("Grace"));
+    }
+
+    async fn what_is_left_of_a_turn_is_stored_when_the_session_ends() {
+        let service = SessionService::new(MemoryStore::new());
+        let script = Script::new().send(said("I was cut")).send(call("c", "never", json!({})));
+        let mut session = connect(script, |live| {
+            live.session(service.clone(), key()).tool(LiveTool::function("never", "", async |_: Nothing, _| {
+                std::future::pending::<Result<(), BoxError>>().await
+            }))
+        })
+        .await;
+        session.until(|event| matches!(event, LiveEvent::ToolCall(_))).await;
+        session.state().set("kept", 1);
+        session.handle.disconnect().await;
+        let stored = service.get(&key(), EventWindow::ALL).await.unwrap().unwrap();
+        assert_eq!(stored.state().get::<u32>("kept"), Some(1));
+        let answers: Vec<_> = stored.events().iter().flat_map(|event| event.event.function_responses()).cloned().collect();
+        assert!(answers[0].response.as_ref().unwrap()["error"].as_str().unwrap().contains("the session ended"));
+    }
+
+    async fn a_key_that_cannot_be_stored_is_an_error_that_names_it_and_the_rest_is_stored() {
+        let service = SessionService::new(MemoryStore::new());
+        let script = Script::new().wait_for("clientContent").send(turn_complete()).again();
+        let mut session = connect(script, |live| live.session(service.clone(), key())).await;
+        session.state().set("app:app:x", 1);
+        session.state().set("good", 1);
+        session.handle.send_text("hi").await.unwrap();
+        assert!(session.error().await.contains("app:app:x"));
+        session.turn().await;
+        let stored = service.get(&key(), EventWindow::NONE).await.unwrap().unwrap();
+        assert_eq!(stored.state().get::<u32>("good"), Some(1));
+        assert_eq!(session.state().get::<u32>("app:app:x"), Some(1)); // it is still there while the session lasts
+    }
+
+    async fn a_store_that_fails_is_an_error_and_the_turn_is_stored_with_the_next() {
+        let flaky = Flaky::default();
+        let service = SessionService::new(flaky.clone());
+        let script = Script::new().wait_for("clientContent").send(wrote("ok")).send(turn_complete()).again();
+        let mut session = connect(script, |live| live.session(service.clone(), key())).await;
+        flaky.fails.store(true, std::sync::atomic::Ordering::SeqCst);
+        session.state().set("a", 1);
+        session.handle.send_text("one").await.unwrap();
+        assert!(session.error().await.contains("tried again"));
+        session.turn().await;
+        flaky.fails.store(false, std::sync::atomic::Ordering::SeqCst);
+        session.state().set("b", 2);
+        session.handle.send_text("two").await.unwrap();
+        session.turn().await;
+        let stored = service.get(&key(), EventWindow::ALL).await.unwrap().unwrap();
+        let texts: Vec<_> = stored
+            .events()
+            .iter()
+            .filter_map(|event| event.event.content.as_ref()?.parts().first()?.text.clone())
+            .collect();
+        assert_eq!(texts, ["one", "ok", "two", "ok"]);
+        assert_eq!((stored.state().get::<u32>("a"), stored.state().get::<u32>("b")), (Some(1), Some(2)));
+    }
+
+    async fn a_state_that_was_changed_by_hand_over_http_is_taken_in() {
+        let service = SessionService::new(MemoryStore::new());
+        let script = Script::new().wait_for("clientContent").send(turn_complete()).again();
+        let mut session = connect(script, |live| live.session(service.clone(), key())).await;
+        let mut event = Event::new("user");
+        event.actions = EventActions::from_delta([("note", json!("by hand"))]);
+        service.append_to(&key(), event).await.unwrap();
+        session.handle.send_text("hi").await.unwrap();
+        session.turn().await;
+        assert_eq!(session.state().get::<String>("note").as_deref(), Some("by hand"));
+    }
+}
+
+/// A store that refuses appends when told to.
+#[derive(Clone, Default)]
+struct Flaky {
+    inner: Arc<MemoryStore>,
+    fails: Arc<std::sync::atomic::AtomicBool>,
+}
+
+#[async_trait]
+impl Store for Flaky {
+    async fn create(&self, new: NewSession) -> Result<StoredSession, SessionError> {
+        self.inner.create(new).await
+    }
+
+    async fn get(
+        &self,
+        key: &SessionKey,
+        window: EventWindow,
+    ) -> Result<Option<StoredSession>, SessionError> {
+        self.inner.get(key, window).await
+    }
+
+    async fn list(&self, query: &ListQuery) -> Result<Vec<StoredSession>, SessionError> {
+        self.inner.list(query).await
+    }
+
+    async fn delete(&self, key: &SessionKey, expect: Option<Version>) -> Result<bool, SessionError> {
+        self.inner.delete(key, expect).await
+    }
+
+    async fn append(&self, commit: Commit) -> Result<Appended, SessionError> {
+        if self.fails.load(std::sync::atomic::Ordering::SeqCst) {
+            return Err(SessionError::Backend { action: "append", source: "the disk is gone".into() });
+        }
+        self.inner.append(commit).await
+    }
+
+    async fn scope_state(&self, scope: &ScopeKey) -> Result<StateMap, SessionError> {
+        self.inner.scope_state(scope).await
+    }
+
+    async fn write_scope(&self, scope: &ScopeKey, delta: Delta, time: f64) -> Result<(), SessionError> {
+        self.inner.write_scope(scope, delta, time).await
+    }
+
+    async fn addresses(&self, after: Option<&Address>, limit: usize) -> Result<Vec<Address>, SessionError> {
+        self.inner.addresses(after, limit).await
+    }
+}
