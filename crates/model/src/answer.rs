@@ -79,3 +79,32 @@ fn means_something(part: &Part) -> bool {
         _ => true,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sessile_session::Bytes;
+
+    use super::*;
+
+    fn signed(text: &str, signature: &[u8]) -> Part {
+        let mut part = Part::text(text);
+        part.thought_signature = Some(Bytes(signature.to_vec()));
+        part
+    }
+
+    #[test]
+    fn a_signature_ends_the_text_above_it() {
+        let mut answer = Answer::default();
+        let parts = [
+            Part::text("a"),
+            Part::text("b"),
+            signed("c", b"1"),
+            Part::text("d"),
+            signed("", b"2"),
+            signed("e", b"3"),
+        ];
+        parts.into_iter().for_each(|part| answer.push(part));
+        let joined = answer.finish().content.expect("it says something").parts;
+        assert_eq!(joined, Some(vec![signed("abc", b"1"), signed("d", b"2"), signed("e", b"3")]));
+    }
+}
