@@ -21,8 +21,12 @@ class Goal:
 HEAD = "| what | Sessile | beside it | goal | reached | |\n|---|---|---|---|---|---|"
 
 
+def count(number):
+    return f"{number:,.0f}".replace(",", " ")
+
+
 def rate(value):
-    return f"{value:,.0f}/s".replace(",", " ")
+    return f"{count(value)}/s"
 
 
 def time(seconds):
@@ -32,14 +36,18 @@ def time(seconds):
     return f"{seconds * 1e9:.0f} ns"
 
 
+def times(ratio):
+    return f"{ratio:.0f}×" if ratio >= 10 else f"{ratio:.2f}×"
+
+
 def at_least(what, ours, peer, peer_name, goal, show=rate, faster=lambda ours, peer: ours / peer):
     ratio = faster(ours, peer)
-    return Goal(what, show(ours), f"{peer_name}: {show(peer)}", f"≥ {goal}×", f"{ratio:.2g}×", ratio >= goal)
+    return Goal(what, show(ours), f"{peer_name}: {show(peer)}", f"≥ {goal}×", times(ratio), ratio >= goal)
 
 
 def at_most(what, ours, base, base_name, goal, show=time):
     ratio = ours / base
-    return Goal(what, show(ours), f"{base_name}: {show(base)}", f"≤ {goal}×", f"{ratio:.2f}×", ratio <= goal)
+    return Goal(what, show(ours), f"{base_name}: {show(base)}", f"≤ {goal}×", times(ratio), ratio <= goal)
 
 
 def google(store):
@@ -86,8 +94,8 @@ def of_histories(medians, lengths):
         fewest = append[c][lengths[0]]
         ratio = max(costs) / fewest
         shown = ", ".join(time(cost) for cost in costs)
-        beside = "at " + ", ".join(f"{n:,}".replace(",", " ") for n in lengths) + " events"
-        yield Goal(f"append against history, {store}", shown, beside, "≤ 1.2×", f"{ratio:.2f}×", ratio <= 1.2)
+        beside = "at " + ", ".join(count(n) for n in lengths) + " events"
+        yield Goal(f"append against history, {store}", shown, beside, "≤ 1.2×", times(ratio), ratio <= 1.2)
     slower = lambda ours, peer: peer / ours
     n = 10_000
     for store, c in SESSILE.items():
@@ -99,12 +107,8 @@ def of_histories(medians, lengths):
         yield at_least(f"get of 10 000 events, {store}", ours, peer, "adk-session", goal, time, slower)
     most = lengths[-1]
     for store, c in SESSILE.items():
-        base = time(last[c][1_000])
-        ratio = last[c][most] / last[c][1_000]
-        yield Goal(
-            f"last 20 of {most:,} events, {store}".replace(",", " ", 1), time(last[c][most]),
-            f"last 20 of 1 000: {base}", "≤ 1.5×", f"{ratio:.2f}×", ratio <= 1.5,
-        )
+        what = f"last 20 of {count(most)} events, {store}"
+        yield at_most(what, last[c][most], last[c][100], "last 20 of 100", 1.5)
 
 
 def of_lists(lists, most):
@@ -112,7 +116,7 @@ def of_lists(lists, most):
         c = SESSILE[store]
         peers = ", ".join(f"{p} {time(t)}" for (p, _), t in lists.items() if p.library != "sessile" and p.store == store)
         goal = at_most(
-            f"page of 50 of {most:,} sessions, {store}".replace(",", " "), lists[c, most], lists[c, 1_000], "of 1 000", 2
+            f"page of 50 of {count(most)} sessions, {store}", lists[c, most], lists[c, 1_000], "of 1 000", 2
         )
         goal.peer += f" (peers, of 1 000: {peers})"
         yield goal
@@ -127,4 +131,4 @@ def of_memory(held):
             if c.library != "sessile" and c.store == store
         )
         size = f"{ours['peak'] / 1e6:.0f} MB for {ours['json'] / 1e6:.0f} MB of JSON, {ours['events']} events"
-        yield Goal(f"memory of reading a session, {store}", size, peers, "≤ 3×", f"{ratio:.1f}×", ratio <= 3)
+        yield Goal(f"memory of reading a session, {store}", size, peers, "≤ 3×", times(ratio), ratio <= 3)

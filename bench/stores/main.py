@@ -26,7 +26,7 @@ def main():
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--publish", action="store_true")
     options = parser.parse_args()
-    lengths = measure.LENGTHS[:3] if options.quick else measure.LENGTHS
+    lengths = measure.LENGTHS[:4] if options.quick else measure.LENGTHS
     most = 20_000 if options.quick else 1_000_000
     busy = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_FOLDER")) as folder:
@@ -93,7 +93,7 @@ def table_of_histories(medians):
     for c, by_length in medians["append"].items():
         for n in by_length:
             costs = " | ".join(goals.time(medians[kind][c][n]) for kind in ("append", "last", "all"))
-            lines.append(f"| {c}, {c.store}: {n:,} | {costs} |".replace(",", " ") if n >= 1_000 else f"| {c}, {c.store}: {n} | {costs} |")
+            lines.append(f"| {c}, {c.store}: {goals.count(n)} | {costs} |")
     return "\n".join(lines)
 
 

@@ -10,7 +10,7 @@ from collections import defaultdict
 from contestants import ADK_SESSION, FLOOR_MANY, FLOOR_ONE, GOOGLE_ADK, SESSILE, Store
 
 TASKS = 64
-LENGTHS = [10, 1_000, 10_000, 100_000]
+LENGTHS = [10, 100, 1_000, 10_000, 100_000]
 # Peers are measured up to here: reading or filling more takes them minutes.
 LONGEST_OF_PEERS = 10_000
 EVERYBODY = [*SESSILE.values(), *ADK_SESSION.values(), *GOOGLE_ADK]
