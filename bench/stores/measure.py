@@ -134,7 +134,9 @@ def fill(store, process, session, length):
     """Through the contestant itself, but for google-adk's databases, which would take long: by SQL."""
     c = store.contestant
     if c.library != "google-adk" or c.store == "memory":
-        process.ask("fill", session=session, **{"from": 0, "to": length})
+        # Many at once make adk-session fail on SQLite, and slow.
+        tasks = 1 if (c.library, c.store) == ("adk-session", "SQLite") else TASKS
+        process.ask("fill", session=session, tasks=tasks, **{"from": 0, "to": length})
         return
     name, time = f"s{session}", 1_700_000_000
     stored = lambda n, id: json.dumps({

@@ -4,9 +4,9 @@ import math
 
 from goals import time
 
-WIDTH, HEIGHT = 760, 460
-LEFT, RIGHT, TOP, BOTTOM = 80, 250, 44, 52
-COLOURS = {"sessile": "#1f77b4", "google-adk": "#d62728", "adk-session": "#e08a00"}
+WIDTH, HEIGHT = 830, 460
+LEFT, RIGHT, TOP, BOTTOM = 80, 290, 44, 52
+COLOURS = {"sessile": "#1f77b4", "google-adk": "#d62728", "google-adk Database": "#9467bd", "adk-session": "#e08a00"}
 DASHES = {"memory": "2 4", "SQLite": "", "PostgreSQL": "9 4"}
 
 STYLE = """
@@ -43,7 +43,7 @@ def plot(title, below, series):
         label = f"{n:,}".replace(",", " ")
         parts.append(f'<text x="{x(n):.1f}" y="{HEIGHT - BOTTOM + 20}" text-anchor="middle">{label}</text>')
     for number, (contestant, points) in enumerate(series.items()):
-        colour, dash = COLOURS[contestant.library], DASHES[contestant.store]
+        colour, dash = COLOURS.get(str(contestant), COLOURS[contestant.library]), DASHES[contestant.store]
         line = " ".join(f"{'L' if k else 'M'}{x(n):.1f} {y(cost):.1f}" for k, (n, cost) in enumerate(sorted(points.items())))
         stroke = f'stroke="{colour}" stroke-dasharray="{dash}"'
         parts.append(f'<path d="{line}" {stroke}/>')

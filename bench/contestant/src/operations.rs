@@ -7,9 +7,6 @@ use serde_json::{Value, json};
 use crate::memory::resident;
 use crate::{Contestant, Failure};
 
-/// How many tasks fill a session at once.
-const FILLERS: usize = 64;
-
 /// Does what a request asks for.
 pub(crate) async fn perform<C: Contestant>(contestant: Arc<C>, request: &Value) -> Result<Value, Failure> {
     let number = |name: &str| request[name].as_u64().map_or(0, |n| n as usize);
@@ -23,7 +20,7 @@ pub(crate) async fn perform<C: Contestant>(contestant: Arc<C>, request: &Value) 
         }
         "append" => append(&*contestant, &session, count).await,
         "append_many" => Ok(append_many(&contestant, number("tasks"), number("each")).await),
-        "fill" => fill(contestant, session, number("from")..number("to")).await,
+        "fill" => fill(contestant, session, number("from")..number("to"), number("tasks")).await,
         "get" => {
             let last = request["last"].as_u64().map(|last| last as usize);
             let mut events = 0;
@@ -99,9 +96,10 @@ async fn fill<C: Contestant>(
     contestant: Arc<C>,
     session: String,
     events: std::ops::Range<usize>,
+    tasks: usize,
 ) -> Result<Value, Failure> {
     let next = Arc::new(AtomicUsize::new(events.start));
-    let fillers: Vec<_> = (0..FILLERS)
+    let fillers: Vec<_> = (0..tasks)
         .map(|_| {
             let (contestant, session, next, end) =
                 (contestant.clone(), session.clone(), next.clone(), events.end);
