@@ -17,6 +17,9 @@ import measure
 from contestants import ROOT, Place
 from plot import plot
 
+IMAGES = """![Cost of an append against the length of the history](performance-append.svg)
+
+![Cost of reading a whole session against its length](performance-get.svg)"""
 BEGIN, END = "<!-- bench/run stores writes from here -->", "<!-- to here -->"
 
 
@@ -108,7 +111,7 @@ def publish(text, plots):
     page = ROOT / "docs/performance.md"
     before, rest = page.read_text().split(BEGIN)
     _, after = rest.split(END)
-    page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
+    page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{IMAGES}\n\n{END}{after}")
     for name, svg in plots.items():
         (ROOT / "docs" / f"performance-{name}").write_text(svg)
 
