@@ -103,6 +103,18 @@ async fn the_shop_keeps_a_cart_orders_and_sales_in_their_scopes() {
 }
 
 #[tokio::test]
+async fn a_cart_that_somebody_else_filled_with_nonsense_is_not_thrown_away() {
+    let chat = Chat::sample("shop");
+    let new = CreateSession::new("shop", "ada").with_id("1").with_state([("cart", json!("a text"))]);
+    chat.sessions.create(new).await.unwrap();
+    for text in ["add a book", "remove a book", "checkout"] {
+        let answer = chat.say("ada", "1", text).await;
+        assert!(answer.starts_with("That did not work: ") && answer.contains("cart"), "{answer}");
+    }
+    assert_eq!(chat.state("ada", "1").await, json!({ "cart": "a text" }));
+}
+
+#[tokio::test]
 async fn agents_from_files_hand_on_what_they_say() {
     let folder = tempfile::tempdir().unwrap();
     let app = folder.path().join("relay");

@@ -26,7 +26,7 @@ pub(super) fn agent() -> LlmAgent {
         "Takes something out of the cart.",
         async |item: Item, ctx: ToolContext| {
             let name = item.item.trim().to_lowercase();
-            let mut cart: Vec<String> = ctx.state().get("cart").unwrap_or_default();
+            let mut cart = cart(&ctx)?;
             let Some(place) = cart.iter().position(|there| *there == name) else {
                 return Err(BoxError::from(format!("there is no {name} in the cart")));
             };
@@ -37,7 +37,7 @@ pub(super) fn agent() -> LlmAgent {
     );
     let checkout =
         FunctionTool::new("checkout", "Orders what is in the cart.", async |_: Nothing, ctx: ToolContext| {
-            let cart: Vec<String> = ctx.state().get("cart").unwrap_or_default();
+            let cart = cart(&ctx)?;
             if cart.is_empty() {
                 return Err(BoxError::from("the cart is empty"));
             }
@@ -56,6 +56,12 @@ pub(super) fn agent() -> LlmAgent {
             .tool(remove)
             .tool(checkout),
     )
+}
+
+/// What is in the cart; one that holds something else is an error.
+fn cart(ctx: &ToolContext) -> Result<Vec<String>, BoxError> {
+    let cart: Option<Vec<String>> = ctx.state().try_get("cart")?;
+    Ok(cart.unwrap_or_else(Vec::new))
 }
 
 fn described(item: &str, cart: &[String]) -> Value {

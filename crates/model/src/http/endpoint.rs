@@ -2,16 +2,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use futures_util::future::BoxFuture;
-use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Url, redirect};
 use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
-use sessile_agent::ModelError;
 use sessile_session::{BoxError, Clock, SystemClock};
 
-use super::secret::Secret;
+use super::credentials::{Credentials, TokenProvider};
 
 /// Where a model is, who asks, and how patiently.
 ///
@@ -33,60 +30,6 @@ pub struct Endpoint {
 }
 
 pub(super) type Sleep = Arc<dyn Fn(Duration) -> BoxFuture<'static, ()> + Send + Sync>;
-
-/// Who asks.
-#[derive(Clone)]
-pub struct Credentials(pub(super) Kind);
-
-#[derive(Clone)]
-pub(super) enum Kind {
-    Nobody,
-    /// A key in Google's own header.
-    GoogleKey(Secret),
-    Bearer(Secret),
-    Tokens(Arc<dyn TokenProvider>),
-}
-
-impl Credentials {
-    /// Nobody in particular, for servers that do not care.
-    pub fn none() -> Self {
-        Self(Kind::Nobody)
-    }
-
-    /// A key of Google's AI Studio.
-    pub fn google_key(key: impl Into<String>) -> Self {
-        Self(Kind::GoogleKey(Secret::from(key.into())))
-    }
-
-    /// A key that is sent as a bearer token, as OpenAI wants it.
-    pub fn bearer(key: impl Into<String>) -> Self {
-        Self(Kind::Bearer(Secret::from(key.into())))
-    }
-
-    /// Tokens that expire; the provider is asked before each request.
-    pub fn tokens(provider: Arc<dyn TokenProvider>) -> Self {
-        Self(Kind::Tokens(provider))
-    }
-
-    /// The text without the key.
-    pub(super) fn hide_in(&self, text: String) -> String {
-        match &self.0 {
-            Kind::GoogleKey(key) | Kind::Bearer(key) => key.hide_in(&text),
-            Kind::Nobody | Kind::Tokens(_) => text,
-        }
-    }
-}
-
-/// Gives access tokens, such as those of Google Cloud. It keeps a token as long as it is valid.
-#[async_trait]
-pub trait TokenProvider: Send + Sync {
-    /// A token that is valid now.
-    ///
-    /// # Errors
-    ///
-    /// Why there is none.
-    async fn token(&self) -> Result<String, BoxError>;
-}
 
 /// How patiently a model is asked.
 #[derive(Debug, Clone, PartialEq)]
@@ -195,6 +138,15 @@ impl Endpoint {
         format!("{}{}{path}", self.base_url.trim_end_matches('/'), self.prefix)
     }
 
+    /// The URL without a user name or password, which somebody may have put into it.
+    fn shown_url(&self) -> String {
+        match Url::parse(&self.url("")) {
+            Ok(url) if url.username().is_empty() && url.password().is_none() => url.to_string(),
+            Ok(url) => format!("{}://[secret]@{}", url.scheme(), url.host_str().unwrap_or("")),
+            Err(_) => "[unreadable]".to_owned(),
+        }
+    }
+
     /// Says what makes it unusable.
     pub(super) fn check(&self) -> Result<(), String> {
         let url =
@@ -208,44 +160,8 @@ impl Endpoint {
         if url.query().is_some() || url.fragment().is_some() {
             return Err("the base URL has a query or fragment".to_owned());
         }
-        match &self.credentials.0 {
-            Kind::GoogleKey(key) | Kind::Bearer(key) if key.is_blank() => Err("the key is empty".to_owned()),
-            Kind::GoogleKey(key) | Kind::Bearer(key) if key.header("").is_none() => {
-                Err("the key holds characters that no key has".to_owned())
-            }
-            _ => Ok(()),
-        }
+        self.credentials.check()
     }
-
-    /// The header that says who asks.
-    pub(super) async fn authorization(
-        &self,
-        model: &str,
-    ) -> Result<Option<(HeaderName, HeaderValue)>, ModelError> {
-        let no_token = |reason| ModelError::Configuration { model: model.to_owned(), reason };
-        let header = match &self.credentials.0 {
-            Kind::Nobody => return Ok(None),
-            Kind::GoogleKey(key) => key.header("").map(|value| (GOOGLE_KEY, value)),
-            Kind::Bearer(key) => key.header("Bearer ").map(bearer),
-            Kind::Tokens(provider) => {
-                let token = provider.token().await.map_err(|source| ModelError::Unavailable {
-                    model: model.to_owned(),
-                    message: "no access token could be had".to_owned(),
-                    source: Some(source),
-                })?;
-                Secret::from(token).header("Bearer ").map(bearer)
-            }
-        };
-        header
-            .map(Some)
-            .ok_or_else(|| no_token("the key or token holds characters that no token has".to_owned()))
-    }
-}
-
-const GOOGLE_KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
-
-fn bearer(value: HeaderValue) -> (HeaderName, HeaderValue) {
-    (reqwest::header::AUTHORIZATION, value)
 }
 
 /// Redirects are not followed: they would carry the key to another host.
@@ -267,19 +183,9 @@ pub(super) fn client(options: &HttpOptions) -> Result<reqwest::Client, BoxError>
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint")
-            .field("url", &self.url(""))
+            .field("url", &self.shown_url())
             .field("credentials", &self.credentials)
             .field("options", &self.options)
             .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.0 {
-            Kind::Nobody => "none",
-            Kind::GoogleKey(_) | Kind::Bearer(_) => "[secret key]",
-            Kind::Tokens(_) => "[secret tokens]",
-        })
     }
 }

@@ -1,6 +1,7 @@
 //! What models behind HTTP have in common: one client, its limits and its retries.
 
 mod body;
+mod credentials;
 mod endpoint;
 mod failure;
 mod retry;
@@ -15,7 +16,8 @@ use reqwest::header::CONTENT_TYPE;
 use sessile_agent::ModelError;
 use tokio::time::{Instant, timeout_at};
 
-pub use endpoint::{Credentials, Endpoint, HttpOptions, TokenProvider};
+pub use credentials::{Credentials, TokenProvider};
+pub use endpoint::{Endpoint, HttpOptions};
 pub(crate) use failure::error_in_body;
 use failure::{Failure, from_reqwest, from_status};
 
@@ -79,7 +81,8 @@ impl Http {
 
     /// One request, whose answer has begun and is a good one.
     async fn attempt(&self, path: &str, body: Bytes) -> Result<Response, Failure> {
-        let (name, value) = self.endpoint.authorization(&self.model).await.map_err(Failure::last)?.unzip();
+        let (name, value) =
+            self.endpoint.credentials.authorization(&self.model).await.map_err(Failure::last)?.unzip();
         let mut request =
             self.client.post(self.endpoint.url(path)).header(CONTENT_TYPE, "application/json").body(body);
         if let (Some(name), Some(value)) = (name, value) {

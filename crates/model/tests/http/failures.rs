@@ -244,6 +244,13 @@ async fn dropping_a_call_closes_the_connection() {
 }
 
 #[test]
+fn a_password_in_a_url_is_not_shown() {
+    let shown = format!("{:?}", Endpoint::openai("the-key").with_base_url("https://ada:lovelace@host/v1"));
+    assert!(shown.contains("https://[secret]@host"), "{shown}");
+    assert!(!shown.contains("lovelace") && !shown.contains("the-key"), "{shown}");
+}
+
+#[test]
 fn endpoints_that_cannot_work_are_refused_at_the_start() {
     let endpoint = |url: &str| Endpoint::gemini("key").with_base_url(url);
     for (endpoint, reason) in [
