@@ -1,8 +1,8 @@
 //! Keeps the state of AI agents.
 //!
 //! This crate is the front door: everything an application needs, by name, from the crates that
-//! implement it. The feature `agents` brings agents, models, artifacts and memory; `sqlite` and `postgres`
-//! bring the stores. `agents` and `sqlite` are on unless turned off.
+//! implement it. The feature `agents` brings agents, models, artifacts and memory; `server` the REST API of
+//! ADK; `sqlite` and `postgres` the stores. `agents` and `sqlite` are on unless turned off.
 
 #[cfg(feature = "agents")]
 pub use sessile_agent as agent;
@@ -14,6 +14,8 @@ pub use sessile_memory as memory;
 pub use sessile_model as model;
 #[cfg(feature = "postgres")]
 pub use sessile_postgres as postgres;
+#[cfg(feature = "server")]
+pub use sessile_server as server;
 pub use sessile_session as session;
 #[cfg(feature = "sqlite")]
 pub use sessile_sqlite as sqlite;
@@ -34,3 +36,8 @@ pub use sessile_state::{Delta, Scope, State, StateError, StateKey, StateSchema, 
 #[cfg(all(doctest, feature = "agents", feature = "sqlite"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// The code of docs/agents.md runs as a test.
+#[cfg(all(doctest, feature = "agents"))]
+#[doc = include_str!("../../../docs/agents.md")]
+struct Agents;

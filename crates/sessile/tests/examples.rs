@@ -25,6 +25,7 @@ examples!(
     delta_flow,
     manual_event,
     output_key,
+    patch,
     scratchpad,
     shopping_cart,
     support_chat,
