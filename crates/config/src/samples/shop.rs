@@ -61,7 +61,7 @@ pub(super) fn agent() -> LlmAgent {
 /// What is in the cart; one that holds something else is an error.
 fn cart(ctx: &ToolContext) -> Result<Vec<String>, BoxError> {
     let cart: Option<Vec<String>> = ctx.state().try_get("cart")?;
-    Ok(cart.unwrap_or_else(Vec::new))
+    Ok(cart.unwrap_or_default())
 }
 
 fn described(item: &str, cart: &[String]) -> Value {
