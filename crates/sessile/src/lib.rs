@@ -23,8 +23,9 @@ pub use sessile_state as state;
 
 #[cfg(feature = "agents")]
 pub use sessile_agent::{
-    Agent, CallbackContext, FunctionTool, LlmAgent, LoopAgent, Model, ParallelAgent, ReadonlyContext,
-    RunRequest, Runner, SequentialAgent, Tool, ToolContext, inject_session_state,
+    Agent, AgentError, AgentTool, CallbackContext, FunctionTool, InvocationContext, LlmAgent, LoopAgent,
+    Model, ParallelAgent, ReadonlyContext, RunConfig, RunError, RunRequest, Runner, SequentialAgent, Tool,
+    ToolContext, inject_session_state,
 };
 pub use sessile_session::{
     BoxError, Content, CreateSession, Event, EventActions, EventWindow, MemoryStore, Part, Session,

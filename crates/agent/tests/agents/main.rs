@@ -15,6 +15,7 @@ mod matrix;
 mod merge;
 mod output;
 mod runner;
+mod settle;
 mod support;
 mod tools;
 mod transfer;
