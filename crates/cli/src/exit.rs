@@ -9,7 +9,7 @@ use crate::talk::say;
 /// For `--help`.
 pub(crate) const CODES: &str = "\
 Exit codes: 0 done; 1 failed; 2 wrong usage or something that cannot be stored; 3 not found; \
-4 in conflict with what is stored; 5 stored data is damaged or not migrated; \
+4 in conflict with what is stored; 5 stored data is damaged or not migrated; 6 the store cannot be reached now; \
 130 interrupted; 141 the reader of standard output went away.";
 
 /// Why a command ended, where that is more than "failed".
@@ -76,18 +76,23 @@ fn of_session(error: &SessionError) -> u8 {
         | SessionError::Conflict { .. }
         | SessionError::EventConflict { .. } => 4,
         SessionError::Corrupt { .. } => 5,
+        SessionError::Unavailable { .. } => 6,
         _ => 1,
     }
 }
 
-/// The error and its causes, each said once: many errors repeat their cause in their own text.
+/// The error and its causes, each said once. The errors of sessions tell their causes themselves.
 fn told(error: &anyhow::Error) -> String {
     let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string) {
+    for cause in error.chain() {
+        let said = cause.to_string();
         if text.is_empty() {
-            text = cause;
-        } else if !text.contains(&cause) {
-            text = format!("{text}: {cause}");
+            text = said;
+        } else if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        if cause.is::<SessionError>() {
+            break;
         }
     }
     text

@@ -11,7 +11,7 @@ use clap::Args;
 use sessile_agent::{RunConfig, RunError, RunRequest, Runner, Streaming};
 use sessile_session::{CreateSession, Event, EventWindow, SessionKey, SessionService};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
-use tokio::signal::ctrl_c;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::agents::Services;
 use crate::args::StoreArgs;
@@ -61,7 +61,7 @@ impl Chat {
         };
         let runner = found.runner.map_err(Failure::Usage)?;
         let key = self.session(&services.sessions).await?;
-        Conversation::new(runner, key).go_on().await
+        Conversation::new(runner, key)?.go_on().await
     }
 
     /// The session to talk in, made if it is not there.
@@ -85,6 +85,8 @@ struct Conversation {
     runner: Runner,
     key: SessionKey,
     lines: Lines<BufReader<Stdin>>,
+    /// Ctrl-C, heard all the time.
+    interrupts: Signal,
     /// Whether a person types the messages.
     typed: bool,
     dim: bool,
@@ -92,10 +94,11 @@ struct Conversation {
 }
 
 impl Conversation {
-    fn new(runner: Runner, key: SessionKey) -> Self {
+    fn new(runner: Runner, key: SessionKey) -> anyhow::Result<Self> {
         let typed = stdin().is_terminal();
+        let interrupts = signal(SignalKind::interrupt()).context("cannot hear Ctrl-C")?;
         let lines = BufReader::new(tokio::io::stdin()).lines();
-        Self { runner, key, lines, typed, dim: colours_on(&std::io::stderr()), failed: false }
+        Ok(Self { runner, key, lines, interrupts, typed, dim: colours_on(&std::io::stderr()), failed: false })
     }
 
     /// One turn after the other, until there are no more messages.
@@ -122,10 +125,7 @@ impl Conversation {
         }
         tokio::select! {
             line = self.lines.next_line() => line.context("cannot read the message"),
-            interrupted = ctrl_c() => {
-                interrupted.context("cannot wait for Ctrl-C")?;
-                Err(Failure::Interrupted.into())
-            }
+            _ = self.interrupts.recv() => Err(Failure::Interrupted.into()),
         }
     }
 
@@ -137,8 +137,7 @@ impl Conversation {
         loop {
             let event = tokio::select! {
                 event = run.next() => event,
-                interrupted = ctrl_c() => {
-                    interrupted.context("cannot wait for Ctrl-C")?;
+                _ = self.interrupts.recv() => {
                     drop(run);
                     say(format_args!("\n(the turn was cancelled; what was committed stays)"));
                     self.failed |= !self.typed;

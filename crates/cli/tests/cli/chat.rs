@@ -57,6 +57,17 @@ impl Typing {
         Self { child, stdout }
     }
 
+    /// Interrupts until the command ends: the first may still come in the turn that was just answered.
+    fn interrupt(&mut self) -> Option<i32> {
+        loop {
+            if let Some(status) = self.child.try_wait().expect("the command is looked at") {
+                return status.code();
+            }
+            kill("INT", self.child.id());
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    }
+
     fn say(&mut self, line: &str) -> String {
         let stdin = self.child.stdin.as_mut().expect("a pipe");
         writeln!(stdin, "{line}").expect("the line is taken");
@@ -71,9 +82,7 @@ fn an_interrupt_between_turns_ends_the_conversation_and_keeps_it() {
     let folder = Folder::new();
     let mut typing = Typing::to(&folder, &["chat", "shop", "--session", "s1"]);
     assert!(typing.say("add a lamp").starts_with("I added lamp."));
-    kill("INT", typing.child.id());
-    let status = typing.child.wait().expect("the command ends");
-    assert_eq!(status.code(), Some(130));
+    assert_eq!(typing.interrupt(), Some(130));
     let cart = folder.run(&["state", "get", "shop", "--user", "user", "--session", "s1", "cart"]).ok();
     assert_eq!(cart, "[\"lamp\"]\n");
 }
@@ -90,4 +99,33 @@ fn a_kill_loses_nothing_that_was_answered() {
     let cart = folder.run(&["state", "get", "shop", "--user", "user", "--session", "s1", "cart"]).ok();
     assert_eq!(cart, "[\"thing0\",\"thing1\",\"thing2\",\"thing3\",\"thing4\"]\n");
     folder.run(&["db", "check"]).ok();
+}
+
+#[test]
+fn an_interrupt_cancels_the_turn_and_the_session_goes_on() {
+    let folder = Folder::new();
+    let agent = folder.path().join("agents/slow");
+    std::fs::create_dir_all(&agent).expect("the folder is made");
+    let script = "rules:\n  - when: { user: wait }\n    then: { reply: never, delay_ms: 600000 }\n  - then: { reply: 'yes: {user}' }\n";
+    std::fs::write(agent.join("script.yaml"), script).expect("the file is written");
+    let root = "name: slow\nmodel: scripted:script.yaml\n";
+    std::fs::write(agent.join("root_agent.yaml"), root).expect("the file is written");
+
+    let args = ["chat", "slow", "--agents", "agents", "--session", "s1"];
+    let mut typing = Typing::to(&folder, &args);
+    assert_eq!(typing.say("first"), "yes: first\n");
+    writeln!(typing.child.stdin.as_mut().expect("a pipe"), "wait").expect("the line is taken");
+    // The message is committed before the model is asked.
+    let events = || {
+        let listed = folder.run(&["sessions", "list", "--json"]).json_lines();
+        listed[0]["version"].as_u64().expect("a version")
+    };
+    while events() < 3 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    kill("INT", typing.child.id());
+    assert_eq!(typing.say("second"), "yes: second\n");
+    assert_eq!(typing.interrupt(), Some(130));
+    let shown = folder.run(&["sessions", "show", "slow", "user", "s1"]).ok();
+    assert!(!shown.contains("never") && shown.contains("yes: second"), "{shown}");
 }

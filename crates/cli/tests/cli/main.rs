@@ -3,6 +3,7 @@
 mod bench;
 mod chat;
 mod db;
+mod docs;
 mod pipes;
 mod serve;
 mod served;

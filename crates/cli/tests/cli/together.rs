@@ -51,7 +51,9 @@ fn a_killed_server_loses_nothing_that_it_acknowledged() {
         let served = Served::new(&folder, &[]);
         served.post("/apps/shop/users/ada/sessions", &json!({"sessionId": session}));
         let acknowledged =
-            patch_until(&[served.address.clone()], &session, 40 * (round + 1), || served.kill("KILL"));
+            patch_until(std::slice::from_ref(&served.address), &session, 40 * (round + 1), || {
+                served.kill("KILL")
+            });
         drop(served);
 
         let reopened = Served::new(&folder, &[]);
@@ -119,6 +121,6 @@ fn two_servers_share_a_file() {
 }
 
 #[test]
-fn two_servers_share_postgresql() {
+fn two_servers_share_a_database_on_postgres() {
     share(&Folder::new(), &new_schema());
 }

@@ -72,7 +72,7 @@ impl Serve {
         let auth = self.access.auth()?;
         let address = self.address().await?;
         self.access.check(address.ip(), auth.is_on())?;
-        let adk_web = self.adk_web.as_ref().map(|folder| readable(folder)).transpose()?;
+        let adk_web = self.adk_web.as_ref().map(readable).transpose()?;
         let telemetry = self.logs.start()?;
         let place = Place::of(&self.store.store)?;
         let (store, counts) = Counts::around(place.open(Need::Any).await?);
