@@ -1,13 +1,12 @@
 //! What happens to every request before its handler, and to every answer after it.
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use crate::doc::Access;
 use crate::error::ApiError;
 use crate::server::Shared;
 
@@ -20,7 +19,7 @@ pub(crate) async fn front(State(shared): State<Shared>, request: Request, next: 
     let route = matched.as_ref().map_or("unknown", MatchedPath::as_str);
     let span = tracing::info_span!("request", id = id.to_str().unwrap_or(""), %method, route);
     let mut response = async {
-        match admitted(&shared, &method, route, request) {
+        match admitted(&shared, route, request) {
             Ok(request) => within_time(&shared, route, next.run(request)).await,
             Err(error) => error.into_response(),
         }
@@ -31,7 +30,7 @@ pub(crate) async fn front(State(shared): State<Shared>, request: Request, next: 
     span.in_scope(|| {
         let (status, took) =
             (response.status().as_u16(), u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
-        tracing::info!(status, took, "answered");
+        tracing::debug!(status, took, "answered");
     });
     shared.metrics.count(&method, route, response.status(), took);
     response.headers_mut().insert(REQUEST_ID.clone(), id);
@@ -39,17 +38,11 @@ pub(crate) async fn front(State(shared): State<Shared>, request: Request, next: 
 }
 
 /// The request with its sender, if it may come in.
-fn admitted(
-    shared: &Shared,
-    method: &Method,
-    route: &str,
-    mut request: Request,
-) -> Result<Request, ApiError> {
+fn admitted(shared: &Shared, route: &str, mut request: Request) -> Result<Request, ApiError> {
     shared.guard.check(request.headers())?;
-    let is_open = shared.access(method, route) == Access::Open;
     match shared.auth.principal(request.headers(), shared.clock.now()) {
         Ok(principal) => drop(request.extensions_mut().insert(principal)),
-        Err(_) if is_open => {}
+        Err(_) if shared.is_open(route) => {}
         Err(error) => return Err(error),
     }
     Ok(request)

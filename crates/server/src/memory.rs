@@ -21,7 +21,7 @@ static REQUEST: Model =
 
 pub(crate) async fn remember(
     State(shared): State<Shared>,
-    OfUser { app, user }: OfUser,
+    OfUser { app, user, .. }: OfUser,
     body: Body,
 ) -> Result<Response, ApiError> {
     let fields = body.fields(&REQUEST)?;

@@ -1,6 +1,6 @@
 //! Numbers for Prometheus.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,6 +13,7 @@ use crate::auth::Principal;
 use crate::counted::Counts;
 use crate::doc::{Answer, Doc};
 use crate::error::ApiError;
+use crate::routes::Route;
 use crate::server::Shared;
 
 pub(crate) const METRICS: Doc = Doc::new(
@@ -40,14 +41,13 @@ pub(crate) type Gauges = Arc<dyn Fn() -> Vec<Gauge> + Send + Sync>;
 /// The upper bounds of the latency histogram, in seconds.
 const BOUNDS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 
-/// The requests so far, by method and route.
+/// The requests so far, by route and method.
 #[derive(Default)]
 pub(crate) struct Metrics {
-    routes: Mutex<BTreeMap<(MethodName, Arc<str>), Arc<Requests>>>,
+    routes: HashMap<String, Vec<(Method, Requests)>>,
+    /// Requests for what is no route, and for the web UI's files.
+    others: Requests,
 }
-
-/// A method's name; methods themselves have no order.
-type MethodName = String;
 
 #[derive(Default)]
 struct Requests {
@@ -58,13 +58,23 @@ struct Requests {
 }
 
 impl Metrics {
+    /// Nothing was asked of these routes yet.
+    pub(crate) fn new(routes: &[Route]) -> Self {
+        let mut metrics = Self::default();
+        for route in routes {
+            let methods = metrics.routes.entry(route.served.clone()).or_default();
+            if methods.iter().all(|(method, _)| *method != route.method) {
+                methods.push((route.method.clone(), Requests::default()));
+            }
+        }
+        metrics
+    }
+
     /// Counts an answered request.
     pub(crate) fn count(&self, method: &Method, route: &str, status: StatusCode, took: Duration) {
-        let requests = {
-            let mut routes = lock(&self.routes);
-            let key = (method.as_str().to_owned(), Arc::from(route));
-            routes.entry(key).or_default().clone()
-        };
+        let methods = self.routes.get(route).map_or(&[][..], Vec::as_slice);
+        let known = methods.iter().find(|(other, _)| other == method);
+        let requests = known.map_or(&self.others, |(_, requests)| requests);
         *lock(&requests.statuses).entry(status.as_u16()).or_default() += 1;
         let seconds = took.as_secs_f64();
         for (place, bound) in BOUNDS.iter().enumerate() {
@@ -78,8 +88,12 @@ impl Metrics {
     }
 
     fn write(&self, text: &mut Page) {
-        let routes: Vec<_> =
-            lock(&self.routes).iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+        let known = self.routes.iter().flat_map(|(route, methods)| {
+            methods.iter().map(move |(method, requests)| ((method.as_str(), route.as_str()), requests))
+        });
+        let mut routes: Vec<_> = known.chain([(("any", "unknown"), &self.others)]).collect();
+        routes.retain(|(_, requests)| requests.buckets[BOUNDS.len()].load(Ordering::Relaxed) > 0);
+        routes.sort_by_key(|(key, _)| *key);
         text.family("sessile_http_requests_total", "counter", "Requests that were answered.");
         for ((method, route), requests) in &routes {
             for (status, count) in lock(&requests.statuses).iter() {

@@ -15,6 +15,8 @@ pub(crate) struct OfSession(pub(crate) SessionKey);
 pub(crate) struct OfUser {
     pub(crate) app: String,
     pub(crate) user: String,
+    /// All parts of the path.
+    params: RawPathParams,
 }
 
 /// An application.
@@ -24,9 +26,9 @@ impl FromRequestParts<Shared> for OfSession {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, ApiError> {
-        let OfUser { app, user } = OfUser::from_request_parts(parts, shared).await?;
-        let id = param(parts, shared, "session_id").await?;
-        Ok(Self(SessionKey::new(app, user, &id).map_err(SessionError::from)?))
+        let OfUser { app, user, params } = OfUser::from_request_parts(parts, shared).await?;
+        let id = named(&params, "session_id")?;
+        Ok(Self(SessionKey::new(app, user, id).map_err(SessionError::from)?))
     }
 }
 
@@ -34,9 +36,10 @@ impl FromRequestParts<Shared> for OfUser {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, ApiError> {
-        let user = param(parts, shared, "user_id").await?;
+        let params = params(parts, shared).await?;
+        let user = named(&params, "user_id")?.to_owned();
         principal(parts)?.acts_for(&user)?;
-        Ok(Self { app: param(parts, shared, "app_name").await?, user })
+        Ok(Self { app: named(&params, "app_name")?.to_owned(), user, params })
     }
 }
 
@@ -58,10 +61,17 @@ impl FromRequestParts<Shared> for Principal {
 
 /// A part of the path by its name.
 pub(crate) async fn param(parts: &mut Parts, shared: &Shared, name: &str) -> Result<String, ApiError> {
-    let params = RawPathParams::from_request_parts(parts, shared)
-        .await
-        .map_err(|_| ApiError::BadRequest("The path is not UTF-8".to_owned()))?;
-    let found = params.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_owned());
+    let params = params(parts, shared).await?;
+    named(&params, name).map(str::to_owned)
+}
+
+async fn params(parts: &mut Parts, shared: &Shared) -> Result<RawPathParams, ApiError> {
+    let params = RawPathParams::from_request_parts(parts, shared).await;
+    params.map_err(|_| ApiError::BadRequest("The path is not UTF-8".to_owned()))
+}
+
+fn named<'a>(params: &'a RawPathParams, name: &str) -> Result<&'a str, ApiError> {
+    let found = params.iter().find(|(key, _)| *key == name).map(|(_, value)| value);
     found.ok_or_else(|| ApiError::not_found("Not Found"))
 }
 

@@ -2,17 +2,20 @@
 //!
 //! Agents store credentials in events and state. Whoever reads a session over HTTP gets it without the
 //! passwords, tokens and keys inside what looks like a credential. Texts that cannot hold a
-//! credential, which are nearly all, are sent as they are.
+//! credential, which are nearly all, are sent as they are. google-adk's own notes in events are taken out
+//! too.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
+use regex::bytes::Regex;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 /// JSON without the secrets of credentials; every other digit and letter is kept.
 pub(crate) fn redacted(json: Vec<u8>) -> Vec<u8> {
     let Ok(text) = std::str::from_utf8(&json) else { return json };
-    if !MARKS.iter().any(|mark| text.contains(mark)) {
+    if !MARKS.is_match(&json) {
         return json;
     }
     match serde_json::from_str::<&RawValue>(text) {
@@ -21,18 +24,15 @@ pub(crate) fn redacted(json: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// What a text with a credential holds at least one of. Escapes could hide a name, so a text with
-/// one is looked at too.
-const MARKS: [&str; 8] = [
-    "authType",
-    "auth_type",
-    "adk_request_credential",
-    "AuthCredential",
-    "auth_credential",
-    "requestedAuthConfigs\":{\"",
-    "requested_auth_configs\":{\"",
-    "\\u00",
-];
+/// What a text with something to take out holds at least one of. Escapes could hide a name, so a text
+/// with one is looked at too.
+static MARKS: LazyLock<Regex> = LazyLock::new(|| {
+    let marks = concat!(
+        "authType|auth_type|adk_request_credential|AuthCredential|auth_credential|",
+        "requestedAuthConfigs\":\\{\"|requested_auth_configs\":\\{\"|__adk_internal_|\\\\u00"
+    );
+    Regex::new(marks).expect("the pattern is fixed, and is one")
+});
 
 const AUTH_TYPES: [&str; 14] = [
     "apiKey",
@@ -90,6 +90,8 @@ const CARRIERS: [&str; 6] = [
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Outside,
+    /// Inside an event's notes: google-adk's own are left out.
+    Notes,
     /// Inside a credential: secrets are left out.
     Credential,
 }
@@ -123,12 +125,26 @@ fn object(entries: Vec<(String, &RawValue)>, place: Place) -> Object {
     let is_request = texts.get("name").is_some_and(|name| name == "adk_request_credential");
     let mut cleaned = Object::new();
     for (key, raw) in &entries {
-        if place == Place::Credential && SECRETS.contains(&key.as_str()) {
+        let is_hidden = match place {
+            Place::Outside => false,
+            Place::Notes => key.starts_with("__adk_internal_"),
+            Place::Credential => SECRETS.contains(&key.as_str()),
+        };
+        if is_hidden {
             continue;
         }
         let inside = CARRIERS.contains(&key.as_str()) || (is_request && (key == "args" || key == "response"));
-        let place = if inside { Place::Credential } else { place };
-        cleaned.push((key.clone(), clean(raw, place)));
+        let place = match place {
+            _ if inside => Place::Credential,
+            Place::Outside if key == "customMetadata" => Place::Notes,
+            Place::Notes => Place::Outside,
+            place => place,
+        };
+        let value = clean(raw, place);
+        if place == Place::Notes && value.get() == "{}" && raw.get() != "{}" {
+            continue;
+        }
+        cleaned.push((key.clone(), value));
     }
     cleaned
 }
@@ -196,6 +212,15 @@ mod tests {
             clean(json),
             r#"{"name":"adk_request_credential","args":{"authConfig":{"a":1}},"id":"1"}"#
         );
+    }
+
+    #[test]
+    fn notes_of_google_adk_itself_are_not_sent() {
+        let json = r#"{"customMetadata":{"__adk_internal_x":true,"mine":1},"id":"e"}"#;
+        assert_eq!(clean(json), r#"{"customMetadata":{"mine":1},"id":"e"}"#);
+        assert_eq!(clean(r#"{"customMetadata":{"__adk_internal_x":true},"id":"e"}"#), r#"{"id":"e"}"#);
+        let state = r#"{"state":{"__adk_internal_x":1}}"#;
+        assert_eq!(clean(state), state);
     }
 
     #[test]

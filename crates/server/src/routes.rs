@@ -91,7 +91,16 @@ pub(crate) fn table() -> Table {
 #[derive(Default)]
 pub(crate) struct Table {
     pub(crate) router: Router<Shared>,
-    pub(crate) docs: Vec<(Method, String, &'static Doc)>,
+    pub(crate) docs: Vec<Route>,
+}
+
+/// A line of the table.
+pub(crate) struct Route {
+    pub(crate) method: Method,
+    /// The path as it is documented, and as the router knows it.
+    pub(crate) path: String,
+    pub(crate) served: String,
+    pub(crate) doc: &'static Doc,
 }
 
 impl Table {
@@ -109,7 +118,8 @@ impl Table {
 
     /// A path that another line serves, because a name in it may hold slashes.
     fn also(&mut self, method: Method, path: &str, doc: &'static Doc) {
-        self.docs.push((method, full(path).replace("{*", "{"), doc));
+        let served = full(path);
+        self.docs.push(Route { method, path: served.replace("{*", "{"), served, doc });
     }
 }
 

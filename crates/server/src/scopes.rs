@@ -54,14 +54,14 @@ pub(crate) async fn change_app(
 
 pub(crate) async fn read_user(
     State(shared): State<Shared>,
-    OfUser { app, user }: OfUser,
+    OfUser { app, user, .. }: OfUser,
 ) -> Result<Response, ApiError> {
     answer::json(&shared.sessions.user_state(&app, &user).await?)
 }
 
 pub(crate) async fn change_user(
     State(shared): State<Shared>,
-    OfUser { app, user }: OfUser,
+    OfUser { app, user, .. }: OfUser,
     body: Body,
 ) -> Result<Response, ApiError> {
     let delta = delta(&body)?;

@@ -1,11 +1,10 @@
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::http::Method;
 use sessile_artifact::ArtifactService;
 use sessile_memory::MemoryService;
 use sessile_session::{Clock, Ids, RandomIds, SessionService, SystemClock};
@@ -168,14 +167,14 @@ impl Server {
     pub(crate) fn share(self) -> Shared {
         let parts = self.parts;
         let table = routes::table();
-        let access =
-            table.docs.iter().map(|(method, path, doc)| ((method.clone(), path.clone()), doc.access));
+        let open = table.docs.iter().filter(|route| route.doc.access == Access::Open);
         Shared(Arc::new(Inner {
             runs: Runs::new(parts.limits.runs),
             traces: Arc::new(Traces::new(parts.clock.clone(), parts.ids.clone())),
-            metrics: Metrics::default(),
+            metrics: Metrics::new(&table.docs),
             telemetry: Telemetry::default(),
-            access: access.collect(),
+            open: open.map(|route| route.served.clone()).collect(),
+            paths: table.docs.iter().map(|route| route.path.clone()).collect(),
             openapi: openapi::document(&table.docs).to_string().into(),
             parts,
         }))
@@ -193,14 +192,15 @@ pub(crate) struct Inner {
     pub(crate) metrics: Metrics,
     pub(crate) telemetry: Telemetry,
     pub(crate) openapi: Bytes,
-    access: HashMap<(Method, String), Access>,
+    /// Routes that need no token. A path is open for all its methods or for none.
+    open: HashSet<String>,
+    paths: BTreeSet<String>,
 }
 
 impl Shared {
-    /// Who may use a route. What is not in the table is files, or nothing.
-    pub(crate) fn access(&self, method: &Method, route: &str) -> Access {
-        let route = route.replace("{*", "{");
-        self.0.access.get(&(method.clone(), route)).copied().unwrap_or(Access::Open)
+    /// Whether a route needs no token. What is not in the table is files, or nothing.
+    pub(crate) fn is_open(&self, route: &str) -> bool {
+        self.0.open.contains(route) || route == "unknown" || route == "/" || route.starts_with("/dev-ui")
     }
 
     /// Whether there is a route for a path.
@@ -216,7 +216,7 @@ impl Shared {
                 }
             }
         };
-        self.0.access.keys().any(|(_, route)| fits(route))
+        self.0.paths.iter().any(|route| fits(route))
     }
 }
 

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::doc::{Access, Answer, BodyDoc, Doc, Param};
 use crate::error::ApiError;
+use crate::routes::Route;
 use crate::server::Shared;
 use schema::Schemas;
 
@@ -27,10 +28,10 @@ pub(crate) async fn page() -> Html<&'static str> {
 }
 
 /// The document of these routes.
-pub(crate) fn document(routes: &[(Method, String, &'static Doc)]) -> Value {
+pub(crate) fn document(routes: &[Route]) -> Value {
     let mut schemas = Schemas::default();
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
-    for (method, path, doc) in routes {
+    for Route { method, path, doc, .. } in routes {
         let operation = operation(method, path, doc, &mut schemas);
         paths.entry(path).or_default().insert(method.as_str().to_ascii_lowercase(), operation);
     }
@@ -139,7 +140,7 @@ fn path_params(path: &str) -> impl Iterator<Item = Value> {
 
 /// `GET /apps/{app_name}/state` as `get_apps_app_name_state`.
 fn operation_id(method: &Method, path: &str) -> String {
-    let words = path.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+    let words = path.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_' && letter != '-');
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     format!("{}_{}", method.as_str().to_ascii_lowercase(), words.join("_"))
 }

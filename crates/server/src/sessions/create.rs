@@ -34,7 +34,7 @@ static REQUEST: Model = Model::open(
 
 pub(crate) async fn create(
     State(shared): State<Shared>,
-    OfUser { app, user }: OfUser,
+    OfUser { app, user, .. }: OfUser,
     principal: Principal,
     body: Body,
 ) -> Result<Response, ApiError> {

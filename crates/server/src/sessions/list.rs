@@ -38,7 +38,7 @@ const PAGE: usize = 1000;
 
 pub(crate) async fn list(
     State(shared): State<Shared>,
-    OfUser { app, user }: OfUser,
+    OfUser { app, user, .. }: OfUser,
     OriginalUri(uri): OriginalUri,
     query: Query,
 ) -> Result<Response, ApiError> {
