@@ -2,8 +2,16 @@
 
 mod apps;
 mod artifacts;
+mod auth;
 mod bad_input;
 mod client;
+mod dev;
+mod documents;
+mod extensions;
+mod guards;
 mod info;
+mod operations;
 mod runs;
 mod sessions;
+mod sockets;
+mod stores;

@@ -1,0 +1,112 @@
+use serde_json::{Value, json};
+use sessile_server::{Apps, Server};
+use sessile_session::{EventWindow, SessionKey};
+
+use crate::apps::{client, sessions};
+use crate::client::Client;
+use crate::runs::says;
+
+const SESSION: &str = "/apps/echo/users/ada/sessions/s";
+
+#[tokio::test]
+async fn shared_state_is_read_and_changed_without_a_session() {
+    let api = client();
+    let (app, user) = ("/apps/echo/state", "/apps/echo/users/ada/state");
+    assert_eq!(api.get(app).await.ok(), json!({}));
+    assert_eq!(
+        api.patch(app, json!({"stateDelta": {"tax": 0.2, "old": 1}})).await.ok(),
+        json!({"tax": 0.2, "old": 1})
+    );
+    assert_eq!(api.patch(app, json!({"stateRemove": ["old"]})).await.ok(), json!({"tax": 0.2}));
+    api.patch(user, json!({"state_delta": {"name": "Ada"}})).await.ok();
+    assert_eq!(api.get(user).await.ok(), json!({"name": "Ada"}));
+    api.post(SESSION, json!({})).await.ok();
+    assert_eq!(api.get(SESSION).await.ok()["state"], json!({"app:tax": 0.2, "user:name": "Ada"}));
+    let detail = api.patch(app, json!({"stateDelta": {"app:tax": 1}})).await.fails(422);
+    assert!(detail.as_str().unwrap().contains("twice"), "{detail}");
+    api.patch(user, json!({"stateDelta": {"x": 1}, "stateRemove": ["x"]})).await.fails(422);
+    assert_eq!(api.get(user).await.ok(), json!({"name": "Ada"}));
+}
+
+#[tokio::test]
+async fn a_session_is_looked_at_rewound_and_forked() {
+    let api = client();
+    api.post(SESSION, json!({"start": 1})).await.ok();
+    let first = api.post("/run", says("one")).await.ok();
+    let second = api.post("/run", says("two")).await.ok();
+    let state = format!("{SESSION}/state");
+    assert_eq!(api.get(&state).await.ok(), json!({"start": 1, "last": "you said two"}));
+    assert_eq!(
+        api.get(&format!("{state}?version=2")).await.ok(),
+        json!({"start": 1, "last": "you said one"})
+    );
+    assert_eq!(api.get(&format!("{state}?version=0")).await.ok(), json!({"start": 1}));
+    api.get(&format!("{state}?version=99")).await.fails(404);
+    api.get(&format!("{state}?version=x")).await.fails(422);
+
+    let forked = api.post(&format!("{SESSION}/fork"), json!({"version": 2, "sessionId": "f"})).await.ok();
+    assert_eq!((&forked["id"], &forked["state"]["last"]), (&json!("f"), &json!("you said one")));
+    assert_eq!(forked["events"].as_array().unwrap().len(), 2);
+    let whole = api.post(&format!("{SESSION}/fork"), Value::Null).await.ok();
+    assert_eq!(whole["events"].as_array().unwrap().len(), 4);
+    api.post(&format!("{SESSION}/fork"), json!({"sessionId": "f"})).await.fails(409);
+    api.post(&format!("{SESSION}/fork"), json!({"version": -1})).await.fails(422);
+
+    let rewind = format!("{SESSION}/rewind");
+    let body = json!({"rewindBeforeInvocationId": second[0]["invocationId"]});
+    let rewound = api.post(&rewind, body).await.ok();
+    assert_eq!(rewound["state"], json!({"start": 1, "last": "you said one"}));
+    let body = json!({"rewind_before_invocation_id": first[0]["invocationId"]});
+    assert_eq!(api.post(&rewind, body).await.ok()["state"], json!({"start": 1}));
+    api.post(&rewind, json!({"rewindBeforeInvocationId": "e-none"})).await.fails(404);
+    api.post(&rewind, json!({})).await.fails(422);
+    api.post("/apps/echo/users/ada/sessions/no/fork", json!({})).await.fails(404);
+}
+
+/// The frames of a watch: name, id, data.
+fn frames(text: &str) -> Vec<(String, String, Value)> {
+    let field = |frame: &str, name: &str| {
+        let line = frame.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.map(|value| value.trim().to_owned()).unwrap_or_default()
+    };
+    let frames = text.split("\n\n").filter(|frame| frame.contains("data:"));
+    frames
+        .map(|frame| {
+            (field(frame, "event"), field(frame, "id"), serde_json::from_str(&field(frame, "data")).unwrap())
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn a_watch_shows_each_committed_change_until_the_session_is_deleted() {
+    let sessions = sessions();
+    let api = Client::new(Server::new(sessions.clone(), Apps::new()));
+    api.post(SESSION, json!({"a": 1})).await.ok();
+    api.patch(SESSION, json!({"stateDelta": {"a": 2}})).await.ok();
+    let changes = async {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        api.patch(SESSION, json!({"stateDelta": {"a": 3}})).await.ok();
+        // Another service on the same store is what another process is.
+        let other = sessile_session::SessionService::over(sessions.store());
+        let key = SessionKey::new("echo", "ada", "s").unwrap();
+        let mut session = other.get(&key, EventWindow::NONE).await.unwrap().unwrap();
+        let event = sessile_session::Event::new("user");
+        other.append(&mut session, event).await.unwrap();
+        tokio::time::sleep(std::time::Duration::from_millis(700)).await;
+        api.delete(SESSION).await.ok();
+    };
+    let watch = format!("{SESSION}/watch");
+    let resumed = api.with("last-event-id", "1");
+    let (whole, resumed, ()) = tokio::join!(api.get(&watch), resumed.get(&watch), changes);
+    assert_eq!(whole.header("content-type"), "text/event-stream");
+    let frames_of =
+        |text: &str| frames(text).into_iter().map(|(name, id, _)| format!("{name} {id}")).collect::<Vec<_>>();
+    assert_eq!(frames_of(&whole.text), ["snapshot 1", "change 2", "change 3", "deleted "]);
+    assert_eq!(frames_of(&resumed.text), ["change 2", "change 3", "deleted "]);
+    let all = frames(&whole.text);
+    assert_eq!(all[0].2["state"], json!({"a": 2}));
+    assert_eq!(all[1].2["actions"]["stateDelta"], json!({"a": 3}));
+    api.get(&watch).await.fails(404);
+    api.post(SESSION, json!({})).await.ok();
+    api.with("last-event-id", "soon").get(&watch).await.fails(400);
+}

@@ -1,0 +1,110 @@
+use std::sync::Arc;
+
+use serde_json::json;
+use sessile_server::{Apps, Counts, Gauge, Limits, Server};
+use sessile_session::{MemoryStore, SessionService};
+
+use crate::apps::{client, server, sessions};
+use crate::client::Client;
+use crate::runs::says;
+use crate::stores::Broken;
+
+const SESSION: &str = "/apps/echo/users/ada/sessions/s";
+
+#[tokio::test]
+async fn numbers_are_counted_by_route_and_status() {
+    let (store, counts) = Counts::around(Arc::new(MemoryStore::new()));
+    let pool = Gauge { name: "sessile_pool_in_use".to_owned(), help: "Connections.".to_owned(), value: 3.0 };
+    let server =
+        server(SessionService::over(store)).with_counts(counts).with_gauges(move || vec![pool.clone()]);
+    let api = Client::new(server);
+    api.post(SESSION, json!({})).await.ok();
+    api.patch(SESSION, json!({"stateDelta": {"a": 1}})).await.ok();
+    api.with("if-match", "\"1\"").delete("/apps/echo/users/ada/sessions/none").await.ok();
+    api.get(SESSION).await.ok();
+    api.get("/nope").await.fails(404);
+    let page = api.get("/metrics").await;
+    assert_eq!(page.header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
+    let route = "/apps/{app_name}/users/{user_id}/sessions/{session_id}";
+    let has = |line: &str| assert!(page.text.lines().any(|other| other == line), "{line}\n{}", page.text);
+    has(&format!("sessile_http_requests_total{{method=\"GET\",route=\"{route}\",status=\"200\"}} 1"));
+    has("sessile_http_requests_total{method=\"any\",route=\"unknown\",status=\"404\"} 1");
+    has(&format!("sessile_http_request_seconds_count{{method=\"PATCH\",route=\"{route}\"}} 1"));
+    has("sessile_commits_total 3");
+    has("sessile_conflicts_total 0");
+    has("sessile_runs 0");
+    has("sessile_pool_in_use 3");
+    assert!(!page.text.contains("ada"), "no ids in metrics");
+}
+
+#[tokio::test]
+async fn conflicts_are_counted() {
+    let (store, counts) = Counts::around(Arc::new(MemoryStore::new()));
+    let api = Client::new(Server::new(SessionService::over(store), Apps::new()).with_counts(counts));
+    api.post(SESSION, json!({})).await.ok();
+    api.patch(SESSION, json!({"stateDelta": {}})).await.ok();
+    api.with("if-match", "\"0\"").delete(SESSION).await.fails(412);
+    assert!(api.get("/metrics").await.text.contains("\nsessile_conflicts_total 1\n"));
+}
+
+#[tokio::test]
+async fn a_server_is_ready_when_its_store_is() {
+    assert_eq!(client().get("/readyz").await.ok(), json!({"status": "ok"}));
+    let api = Client::new(Server::new(SessionService::new(Broken), Apps::new()));
+    api.get("/health").await.ok();
+    let detail = api.get("/readyz").await.fails(503);
+    assert_eq!(detail, "Cannot reach the store; the server's log has the cause under this request's id");
+    let answer = api.get(SESSION).await;
+    assert!(!answer.text.contains("password"), "{}", answer.text);
+    answer.fails(503);
+}
+
+#[tokio::test]
+async fn a_request_keeps_its_id_if_it_is_one() {
+    let api = client();
+    assert_eq!(
+        api.with("x-request-id", "abc-1.2:3_4").get("/health").await.header("x-request-id"),
+        "abc-1.2:3_4"
+    );
+    for id in ["", "has space", "quote\"", &"x".repeat(129)] {
+        let answer = api.with("x-request-id", id).get("/health").await;
+        assert_eq!(answer.header("x-request-id").len(), 36, "{id}");
+    }
+    assert_eq!(api.get("/nope").await.header("x-request-id").len(), 36);
+}
+
+#[tokio::test]
+async fn too_many_runs_are_refused_and_none_is_lost() {
+    let mut limits = Limits::default();
+    limits.runs = 1;
+    let api = Client::new(server(sessions()).with_limits(limits));
+    api.post(SESSION, json!({})).await.ok();
+    let mut slow = says("slow");
+    slow["detach"] = json!(true);
+    let place = api.post("/run", slow).await.header("location").to_owned();
+    let refused = api.post("/run", says("x")).await;
+    assert_eq!(refused.header("retry-after"), "1");
+    assert_eq!(refused.fails(429), "1 runs are going on already; try again when one is done");
+    api.get(&place).await;
+    api.post("/run", says("x")).await.ok();
+}
+
+#[tokio::test]
+async fn a_run_that_takes_too_long_is_ended() {
+    let mut limits = Limits::default();
+    limits.run_time = std::time::Duration::from_millis(100);
+    let api = Client::new(server(sessions()).with_limits(limits));
+    api.post(SESSION, json!({})).await.ok();
+    let detail = api.post("/run", says("forever")).await.fails(503);
+    assert_eq!(detail, "the run took longer than 100ms and was ended");
+    api.post("/run", says("x")).await.ok();
+}
+
+#[tokio::test]
+async fn a_request_that_takes_too_long_is_given_up() {
+    let mut limits = Limits::default();
+    limits.request_time = std::time::Duration::from_millis(50);
+    let api =
+        Client::new(Server::new(SessionService::new(crate::stores::Stuck), Apps::new()).with_limits(limits));
+    assert_eq!(api.get(SESSION).await.fails(503), "The request took longer than 50ms");
+}
