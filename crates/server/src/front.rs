@@ -64,7 +64,7 @@ async fn within_time(shared: &Shared, route: &str, answer: impl Future<Output = 
 fn request_id(headers: &HeaderMap, shared: &Shared) -> HeaderValue {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(byte);
     let is_id = |value: &&HeaderValue| {
-        (1..=128).contains(&value.len()) && value.as_bytes().iter().all(|byte| is_plain(byte))
+        (1..=128).contains(&value.len()) && value.as_bytes().iter().all(is_plain)
     };
     match headers.get(&REQUEST_ID).filter(is_id) {
         Some(id) => id.clone(),
