@@ -63,9 +63,8 @@ async fn within_time(shared: &Shared, route: &str, answer: impl Future<Output = 
 /// The id that the client gave the request, if it is one; otherwise a new one.
 fn request_id(headers: &HeaderMap, shared: &Shared) -> HeaderValue {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(byte);
-    let is_id = |value: &&HeaderValue| {
-        (1..=128).contains(&value.len()) && value.as_bytes().iter().all(is_plain)
-    };
+    let is_id =
+        |value: &&HeaderValue| (1..=128).contains(&value.len()) && value.as_bytes().iter().all(is_plain);
     match headers.get(&REQUEST_ID).filter(is_id) {
         Some(id) => id.clone(),
         None => HeaderValue::from_str(&shared.ids.new_id()).unwrap_or(HeaderValue::from_static("unknown")),

@@ -4,7 +4,7 @@
 //! statuses are those of `adk api_server`, so that its clients work unchanged; `docs/http-api.md`
 //! lists them, and what is added.
 //!
-//! To add an endpoint, write its handler and its [`Doc`](doc) in the file of its resource, and add a line
+//! To add an endpoint, write its handler and its `Doc` in the file of its resource, and add a line
 //! to the table in `routes.rs`. Errors become statuses in `error.rs`.
 
 mod answer;

@@ -1,5 +1,7 @@
 //! Every `curl` of `docs/http-api.md` works, against a real server.
 
+#![expect(clippy::unwrap_used, reason = "a failed unwrap in a test is a failed test")]
+
 #[path = "http/apps.rs"]
 mod apps;
 #[path = "http/client.rs"]

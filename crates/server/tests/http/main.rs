@@ -1,5 +1,7 @@
 //! The HTTP interface, through the real router: statuses and bodies.
 
+#![expect(clippy::unwrap_used, reason = "a failed unwrap in a test is a failed test")]
+
 mod apps;
 mod artifacts;
 mod auth;
