@@ -6,6 +6,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use serde_json::json;
+use tokio::net::TcpListener;
 use tokio_postgres::NoTls;
 
 /// Names the examples that need nothing but themselves.
@@ -63,18 +65,40 @@ fn no_example_is_left_out() {
     assert_eq!(sources, tested);
 }
 
-/// Runs an example and compares all that it prints.
-fn run(name: &str, database: Option<&str>) {
+/// With a key the same example asks Gemini; here, a server that speaks like it.
+#[tokio::test(flavor = "multi_thread")]
+async fn with_a_key_gemini_is_asked() {
+    let answer = json!({"candidates": [{
+        "content": {"role": "model", "parts": [{"text": "Hello from Gemini."}]},
+        "finishReason": "STOP",
+    }]});
+    let gemini = axum::Router::new().fallback(async move || axum::Json(answer.clone()));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+    let url = format!("http://{}", listener.local_addr().expect("it has an address"));
+    tokio::spawn(axum::serve(listener, gemini).into_future());
+    let variables = [("GOOGLE_API_KEY", "a key".to_owned()), ("GOOGLE_GEMINI_BASE_URL", url)];
+    let printed = tokio::task::spawn_blocking(|| output_of("output_key", variables)).await.expect("it runs");
+    let last = printed.lines().last();
+    assert_eq!(last, Some(r#"State after agent run: {"last_greeting":"Hello from Gemini."}"#));
+}
+
+/// What an example prints with these variables in its environment.
+fn output_of(name: &str, variables: impl IntoIterator<Item = (&'static str, String)>) -> String {
     let mut command = Command::new(binary(name));
     // With a key it would ask Gemini, which says something else every time.
     command.env_remove("GOOGLE_API_KEY").env_remove("GEMINI_API_KEY").env_remove("DATABASE_URL");
-    command.envs(database.map(|url| ("DATABASE_URL", url)));
-    let output = command.output().expect("the example starts");
+    let output = command.envs(variables).output().expect("the example starts");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{name} ends with {}: {errors}", output.status);
+    String::from_utf8(output.stdout).expect("it prints text")
+}
+
+/// Runs an example and compares all that it prints.
+fn run(name: &str, database: Option<String>) {
+    let output = output_of(name, database.map(|url| ("DATABASE_URL", url)));
     let expected = folder().join("tests/expected").join(format!("{name}.txt"));
     let expected = std::fs::read_to_string(expected).expect("the expected output is there");
-    assert_eq!(String::from_utf8(output.stdout).expect("it prints text"), expected);
+    assert_eq!(output, expected);
 }
 
 /// The example that cargo built, which must be newer than its source.
@@ -100,7 +124,7 @@ async fn run_on_postgres(name: &'static str) {
     client.batch_execute(&format!("CREATE DATABASE {database}")).await.expect("the database is created");
     let (before, _) = server.rsplit_once('/').expect("the URL names a database");
     let url = format!("{before}/{database}");
-    let ran = tokio::task::spawn_blocking(move || run(name, Some(&url))).await;
+    let ran = tokio::task::spawn_blocking(move || run(name, Some(url))).await;
     client
         .batch_execute(&format!("DROP DATABASE {database} WITH (FORCE)"))
         .await
