@@ -1,13 +1,15 @@
 //! Keeps the state of AI agents.
 //!
 //! This crate is the front door: everything an application needs, by name, from the crates that
-//! implement it. The feature `agents` brings agents, models, artifacts and memory; `server` the REST API of
-//! ADK; `sqlite` and `postgres` the stores. `agents` and `sqlite` are on unless turned off.
+//! implement it. The feature `agents` brings agents, models, artifacts and memory; `live` live sessions;
+//! `server` the REST API of ADK; `sqlite` and `postgres` the stores. `agents` and `sqlite` are on unless turned off.
 
 #[cfg(feature = "agents")]
 pub use sessile_agent as agent;
 #[cfg(feature = "agents")]
 pub use sessile_artifact as artifact;
+#[cfg(feature = "live")]
+pub use sessile_live as live;
 #[cfg(feature = "agents")]
 pub use sessile_memory as memory;
 #[cfg(feature = "agents")]

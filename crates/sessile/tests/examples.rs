@@ -25,6 +25,7 @@ macro_rules! examples {
 examples!(
     callback_and_tool,
     delta_flow,
+    live_support,
     manual_event,
     output_key,
     patch,
