@@ -28,7 +28,7 @@ pub(crate) struct FastCallbacks {
     pub(crate) voice_start: Option<OnSign>,
     pub(crate) voice_end: Option<OnSign>,
     pub(crate) usage: Option<OnUsage>,
-    pub(crate) event: Option<OnEvent>,
+    pub(crate) event: Vec<OnEvent>,
 }
 
 pub(crate) type OnAudio = Box<dyn Fn(&Bytes) + Send + Sync>;

@@ -138,7 +138,7 @@ pub(crate) type OnEvent = Box<dyn Fn(&LiveEvent) + Send + Sync>;
 
 /// Hands every event to everybody who wants to see it.
 pub(crate) struct Bus {
-    on_event: Option<OnEvent>,
+    on_event: Vec<OnEvent>,
     /// Made when somebody first subscribes: most sessions have no reader.
     readers: Mutex<Option<broadcast::Sender<LiveEvent>>>,
     /// Whether anybody ever subscribed, to be asked without a lock.
@@ -152,7 +152,7 @@ pub(crate) struct Bus {
 }
 
 impl Bus {
-    pub(crate) fn new(on_event: Option<OnEvent>, rates: Vec<(usize, Rate)>, inbox: Inbox) -> Self {
+    pub(crate) fn new(on_event: Vec<OnEvent>, rates: Vec<(usize, Rate)>, inbox: Inbox) -> Self {
         let counts = !rates.is_empty();
         Self {
             on_event,
@@ -166,7 +166,7 @@ impl Bus {
     }
 
     pub(crate) fn emit(&self, event: LiveEvent) {
-        if let Some(on_event) = &self.on_event {
+        for on_event in &self.on_event {
             on_event(&event);
         }
         if self.counts {

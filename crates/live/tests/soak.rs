@@ -50,6 +50,8 @@ async fn talk(number: usize, turns: usize, url: String, service: SessionService)
     let [audio, heard, watched, ended] = counts.clone();
     let seen = watched.clone();
     let session = Live::builder()
+        .keepalive(Duration::from_secs(600)) // a busy computer is no silent server
+        .connect_timeout(Duration::from_secs(600), Duration::from_secs(600))
         .session(service.clone(), key.clone())
         .tool(LiveTool::function("count", "", async |_: Nothing, ctx: ToolContext| {
             Ok(ctx.state().try_modify("count", 0usize, |n| n + 1)?)

@@ -70,9 +70,9 @@ impl LiveBuilder {
         self
     }
 
-    /// Everything that happens, from the very beginning.
+    /// Everything that happens, from the very beginning. May be given more than once.
     pub fn on_event(mut self, call: impl Fn(&LiveEvent) + Send + Sync + 'static) -> Self {
-        self.fast.event = Some(Box::new(call));
+        self.fast.event.push(Box::new(call));
         self
     }
 }

@@ -100,7 +100,7 @@ impl LiveBuilder {
         let mut patterns = self.patterns;
         let rates = patterns.iter_mut().enumerate();
         let rates = rates.filter_map(|(number, pattern)| Some((number, pattern.take_rate()?))).collect();
-        let bus = Bus::new(fast.event.take(), rates, inbox.clone());
+        let bus = Bus::new(std::mem::take(&mut fast.event), rates, inbox.clone());
         let shared = Arc::new(Shared {
             signals: Signals::new(self.state.clone()),
             bus,
