@@ -14,6 +14,8 @@ pub(crate) struct Tree {
 struct Node {
     agent: Arc<dyn Agent>,
     parent: Option<String>,
+    /// What events of the agent name as the node that made them.
+    path: String,
 }
 
 impl Tree {
@@ -39,6 +41,12 @@ impl Tree {
 
     pub(crate) fn parent(&self, name: &str) -> Option<&Arc<dyn Agent>> {
         self.find(self.by_name.get(name)?.parent.as_ref()?)
+    }
+
+    /// What an agent's events name as the node that made them, such as `root@1/child@1`. Agents below
+    /// others than LLM agents have none, as in google-adk.
+    pub(crate) fn node_path(&self, name: &str) -> &str {
+        self.by_name.get(name).map_or("", |node| &node.path)
     }
 
     /// The names of all agents, sorted.
@@ -75,8 +83,8 @@ impl Tree {
             return;
         }
         check_name(name, problems);
-        self.by_name.insert(name.to_owned(), Node { agent: agent.clone(), parent });
         path.push(agent.clone());
+        self.by_name.insert(name.to_owned(), Node { agent: agent.clone(), parent, path: node_path(path) });
         for below in agent.sub_agents() {
             self.add(below, path, problems);
         }
@@ -99,7 +107,13 @@ fn is_same(a: &Arc<dyn Agent>, b: &Arc<dyn Agent>) -> bool {
 }
 
 /// Checks a name: a letter or `_`, then letters, digits and `_`; not `user`, who is the author of messages.
-pub(crate) fn check_name(name: &str, problems: &mut Vec<String>) {
+pub(crate) fn node_path(agents: &[Arc<dyn Agent>]) -> String {
+    let all_ask = agents.iter().all(|agent| agent.as_llm().is_some());
+    let names = agents.iter().filter(|_| all_ask).map(|agent| format!("{}@1", agent.name()));
+    names.collect::<Vec<_>>().join("/")
+}
+
+fn check_name(name: &str, problems: &mut Vec<String>) {
     let mut characters = name.chars();
     let begins = characters.next().is_some_and(|first| first.is_alphabetic() || first == '_');
     if name.trim().is_empty() {

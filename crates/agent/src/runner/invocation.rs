@@ -120,6 +120,9 @@ impl Invocation {
         if event.branch.is_none() {
             event.branch.clone_from(&frame.branch);
         }
+        if event.author == frame.agent && event.node_info.path.is_empty() {
+            self.tree.node_path(&frame.agent).clone_into(&mut event.node_info.path);
+        }
         if !self.config.custom_metadata.is_empty() {
             let metadata = event.custom_metadata.get_or_insert_default();
             for (name, value) in &self.config.custom_metadata {
