@@ -4,6 +4,7 @@ use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::de::DeserializeOwned;
 use sessile_session::StateMap;
 
 use crate::error::ApiError;
@@ -35,6 +36,15 @@ impl Body {
             Some(document) if !document.is_null() => Ok(Some(document.fields(model)?)),
             _ => Ok(None),
         }
+    }
+
+    /// A body that is one thing as a whole, checked against its model.
+    pub(crate) fn whole<T: DeserializeOwned>(&self, model: &Model) -> Result<T, ApiError> {
+        self.fields(model)?;
+        serde_json::from_str(&self.text).map_err(|error| {
+            let problem = format!("Value error, {error}");
+            vec![Problem::new("value_error", vec![Step::name("body")], problem, &self.text)].into()
+        })
     }
 
     /// A body that is state as a whole, and may be left out or null.

@@ -12,7 +12,7 @@ use crate::doc::Doc;
 use crate::error::ApiError;
 use crate::run::{follow, stream, whole};
 use crate::server::Shared;
-use crate::sessions::{change, create, delete, history, list, read, watch};
+use crate::sessions::{append, change, create, delete, history, list, read, watch};
 use crate::{artifacts, health, info, live, memory, metrics, openapi, scopes};
 
 const GET: Method = Method::GET;
@@ -40,6 +40,7 @@ pub(crate) fn table() -> Table {
     table.add(POST, "{session}", create::create_at, &create::CREATE_AT);
     table.add(PATCH, "{session}", change::change, &change::CHANGE);
     table.add(DELETE, "{session}", delete::delete, &delete::DELETE);
+    table.add(POST, "{session}/events", append::append, &append::APPEND);
     table.add(GET, "{session}/watch", watch::watch, &watch::WATCH);
     table.add(GET, "{session}/state", history::state, &history::STATE);
     table.add(POST, "{session}/rewind", history::rewind, &history::REWIND);

@@ -1,8 +1,10 @@
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
-use sessile_session::{Event, OnConflict, SessionError};
-use sessile_state::Delta;
+use sessile_session::{Event, OnConflict, Session, SessionError, Version};
+use sessile_state::{Delta, Scope};
 
 use crate::answer;
 use crate::auth::Principal;
@@ -53,16 +55,27 @@ pub(crate) async fn change(
     let Some(mut session) = shared.sessions.get(&key, query.window()?).await? else {
         return Err(ApiError::not_found("Session not found"));
     };
-    if let Some(expected) = expected.filter(|expected| *expected != session.version()) {
-        let (scope, actual) = (sessile_state::Scope::Session, session.version());
-        return Err(SessionError::Conflict { key, scope, expected, actual }.into());
-    }
-    check_session_delta(&shared.limits, &session, &delta)?;
     let mut event = Event::new("user").with_delta(&delta);
     event.invocation_id = format!("p-{}", shared.ids.new_id());
-    let on_conflict = if expected.is_some() { OnConflict::Refuse } else { OnConflict::Merge };
-    shared.sessions.append_with(&mut session, event, on_conflict).await?;
+    commit(&shared, &mut session, event, expected).await?;
     answer::session(&session)
+}
+
+/// Appends an event to the session as it was just read, if it has the version that is expected; without
+/// an expectation, to whatever it is now.
+pub(crate) async fn commit(
+    shared: &Shared,
+    session: &mut Session,
+    event: Event,
+    expected: Option<Version>,
+) -> Result<Arc<Event>, ApiError> {
+    if let Some(expected) = expected.filter(|expected| *expected != session.version()) {
+        let (key, scope, actual) = (session.key().clone(), Scope::Session, session.version());
+        return Err(SessionError::Conflict { key, scope, expected, actual }.into());
+    }
+    check_session_delta(&shared.limits, session, &event.delta())?;
+    let on_conflict = if expected.is_some() { OnConflict::Refuse } else { OnConflict::Merge };
+    Ok(shared.sessions.append_with(session, event, on_conflict).await?)
 }
 
 /// What is to be changed. A key that is set and removed at once is refused.

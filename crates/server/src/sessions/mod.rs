@@ -1,5 +1,6 @@
 //! Sessions: one file for each thing that is done with them.
 
+pub(crate) mod append;
 pub(crate) mod change;
 pub(crate) mod create;
 pub(crate) mod delete;
