@@ -63,9 +63,6 @@ pub(crate) enum ApiError {
     /// An agent failed; its message is sent, as it is in streams.
     #[error("{0}")]
     RunFailed(String),
-    /// It is not built.
-    #[error("{0}")]
-    NotBuilt(String),
     /// Something failed; `action` is sent, `source` is not.
     #[error("cannot {action}")]
     Failed {
@@ -103,7 +100,6 @@ impl ApiError {
             Self::Unusable(_) | Self::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::Unavailable(_) | Self::Backend { .. } => StatusCode::SERVICE_UNAVAILABLE,
-            Self::NotBuilt(_) => StatusCode::NOT_IMPLEMENTED,
             Self::NotLoaded { .. } | Self::RunFailed(_) | Self::Failed { .. } => {
                 StatusCode::INTERNAL_SERVER_ERROR
             }

@@ -4,8 +4,8 @@ use crate::doc::{Answer, Doc};
 use crate::error::ApiError;
 
 pub(crate) const RUN_LIVE: Doc =
-    Doc::new("runs", "Live sessions are not served yet.", Answer::Null).failing(&[501]);
+    Doc::new("runs", "Live sessions are not served yet.", Answer::Null).failing(&[404]);
 
 pub(crate) async fn run_live() -> ApiError {
-    ApiError::NotBuilt("Live sessions are not served yet; use /run_sse".to_owned())
+    ApiError::not_found("Live sessions are not served yet; use /run_sse")
 }

@@ -103,6 +103,14 @@ impl Check {
                 let msg = "Input should be a valid boolean, unable to interpret input";
                 self.report("bool_parsing", msg, node.raw);
             }
+            (Kind::Integer, Value::Text(_)) => {
+                let msg = "Input should be a valid integer, unable to parse string as an integer";
+                self.report("int_parsing", msg, node.raw);
+            }
+            (Kind::Number, Value::Text(_)) => {
+                let msg = "Input should be a valid number, unable to parse string as a number";
+                self.report("float_parsing", msg, node.raw);
+            }
             (Kind::Text, _) => self.report("string_type", "Input should be a valid string", node.raw),
             (Kind::Bytes, _) => self.report("bytes_type", "Input should be a valid bytes", node.raw),
             (Kind::Flag, _) => self.report("bool_type", "Input should be a valid boolean", node.raw),

@@ -106,7 +106,6 @@ fn meaning(status: u16) -> &'static str {
         413 => "It is larger than a limit.",
         422 => "What was sent is not as described.",
         429 => "Too many runs are going on.",
-        501 => "It is not built.",
         503 => "The server or its store cannot do it now.",
         _ => "It failed.",
     }

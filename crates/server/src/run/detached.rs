@@ -39,7 +39,7 @@ pub(super) fn detach(running: Running, split: bool, shared: &Shared) -> Arc<Log>
         progress: watch::Sender::default(),
     });
     shared.runs.remember(log.clone());
-    let (writer, frames) = (log.clone(), frames(running, split, shared.clone()));
+    let (writer, frames, shared) = (log.clone(), frames(running, split, shared.clone()), shared.clone());
     tokio::spawn(async move {
         // Whatever happens to this task, those who wait are told that it is over.
         let over = Over(writer.clone());
@@ -48,6 +48,7 @@ pub(super) fn detach(running: Running, split: bool, shared: &Shared) -> Arc<Log>
             writer.add(frame);
         }
         drop(over);
+        shared.runs.forget();
     });
     log
 }
@@ -56,6 +57,11 @@ impl Log {
     /// Whether the run has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.progress.borrow().is_over
+    }
+
+    /// How much it said, in bytes.
+    pub(super) fn size(&self) -> usize {
+        self.frames().iter().map(Bytes::len).sum()
     }
 
     /// The frames from a number on, also those that are still to come. Each carries its number, after

@@ -11,6 +11,9 @@ use crate::error::ApiError;
 /// How many detached runs that are over can still be followed from memory.
 const REMEMBERED: usize = 256;
 
+/// How much they may have said together, in bytes.
+const REMEMBERED_BYTES: usize = 64 * 1024 * 1024;
+
 /// The runs of this server: how many, which, and whether there may be more.
 pub(crate) struct Runs {
     permits: Arc<Semaphore>,
@@ -104,13 +107,20 @@ impl Runs {
         table.active.iter().filter(|run| run.key == *key).map(|run| run.invocation.clone()).collect()
     }
 
-    /// Remembers a detached run; the oldest that are over are forgotten.
+    /// Remembers a detached run.
     pub(crate) fn remember(&self, log: Arc<Log>) {
-        let mut table = self.table();
-        table.logs.push_back(log);
-        while table.logs.len() > REMEMBERED {
-            let Some(over) = table.logs.iter().position(|log| log.is_over()) else { break };
-            table.logs.remove(over);
+        self.table().logs.push_back(log);
+        self.forget();
+    }
+
+    /// Forgets the oldest runs that are over, if there are too many or they said too much.
+    pub(crate) fn forget(&self) {
+        let logs = &mut self.table().logs;
+        let mut size: usize = logs.iter().map(|log| log.size()).sum();
+        while logs.len() > REMEMBERED || size > REMEMBERED_BYTES {
+            let over = logs.iter().position(|log| log.is_over());
+            let Some(log) = over.and_then(|place| logs.remove(place)) else { break };
+            size -= log.size();
         }
     }
 

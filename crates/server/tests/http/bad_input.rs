@@ -35,6 +35,8 @@ async fn wrong_types_are_listed_as_adk_lists_them() {
         json!([{"type": "extra_forbidden", "loc": ["body", "events", 0, "content", "parts", 0, "foo"],
                 "msg": "Extra inputs are not permitted", "input": 1}])
     );
+    let detail = post(&api, r#"{"events":[{"author":"u","timestamp":"x"}]}"#).await.fails(422);
+    assert_eq!(detail[0]["type"], "float_parsing");
     let detail = post(&api, "[]").await.fails(422);
     let msg = "Input should be a valid dictionary or object to extract fields from";
     assert_eq!(detail, json!([{"type": "model_attributes_type", "loc": ["body"], "msg": msg, "input": []}]));
