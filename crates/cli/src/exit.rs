@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use sessile_session::{InvalidId, SessionError};
 
-use crate::talk::say;
+use crate::talk::{harmless_lines, say};
 
 /// For `--help`.
 pub(crate) const CODES: &str = "\
@@ -42,7 +42,7 @@ pub(crate) fn code_of(result: anyhow::Result<()>) -> ExitCode {
     if matches!(failure, Some(Failure::Closed)) {
         return ExitCode::from(141);
     }
-    say(format_args!("error: {}", told(&error)));
+    say(format_args!("error: {}", harmless_lines(&told(&error))));
     if error.chain().any(|cause| cause.is::<InvalidId>()) {
         return ExitCode::from(2);
     }

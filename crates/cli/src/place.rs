@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use anyhow::Context;
-use sessile_postgres::{PostgresOptions, PostgresStore};
+use sessile_postgres::{PoolUse, PostgresOptions, PostgresStore};
+use sessile_server::Gauge;
 use sessile_session::{MemoryStore, SessionService, Store};
 use sessile_sqlite::{SqliteOptions, SqliteStore};
 
@@ -21,6 +22,9 @@ pub(crate) enum Place {
         shown: String,
     },
 }
+
+/// What can be measured of a place at any moment.
+pub(crate) type Gauges = Box<dyn Fn() -> Vec<Gauge> + Send + Sync>;
 
 /// What a command needs of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +57,12 @@ impl Place {
 
     /// Opens the place, and makes or migrates its tables if need be.
     pub(crate) async fn open(&self, need: Need) -> anyhow::Result<Arc<dyn Store>> {
+        Ok(self.open_measured(need).await?.0)
+    }
+
+    /// [`open`](Self::open), and what can be measured of the place.
+    pub(crate) async fn open_measured(&self, need: Need) -> anyhow::Result<(Arc<dyn Store>, Gauges)> {
+        let nothing: Gauges = Box::new(Vec::new);
         let opened: Arc<dyn Store> = match self {
             Self::Memory if need == Need::Existing => {
                 let text =
@@ -67,10 +77,13 @@ impl Place {
                 Arc::new(SqliteStore::open(options.clone()).await?)
             }
             Self::Postgres { options, .. } => {
-                Arc::new(PostgresStore::connect(options).await.with_context(|| format!("cannot use {self}"))?)
+                let connected = PostgresStore::connect(options).await;
+                let store = Arc::new(connected.with_context(|| format!("cannot use {self}"))?);
+                let measured = store.clone();
+                return Ok((store, Box::new(move || pool_gauges(measured.pool_use()))));
             }
         };
-        Ok(opened)
+        Ok((opened, nothing))
     }
 
     /// An error if this is a file that is not there: reading must not make one.
@@ -100,6 +113,20 @@ impl fmt::Display for Place {
 /// The service over the store of a URL.
 pub(crate) async fn sessions(url: &str, need: Need) -> anyhow::Result<SessionService> {
     Ok(SessionService::over(Place::of(url)?.open(need).await?))
+}
+
+fn pool_gauges(pool: PoolUse) -> Vec<Gauge> {
+    let gauge = |name: &str, help: &str, value: usize| Gauge {
+        name: format!("sessile_pool_{name}"),
+        help: help.to_owned(),
+        value: value as f64,
+    };
+    vec![
+        gauge("most", "Connections to PostgreSQL that there may be.", pool.most),
+        gauge("open", "Connections to PostgreSQL that are open.", pool.open),
+        gauge("in_use", "Connections to PostgreSQL that are used.", pool.in_use),
+        gauge("waiting", "Callers that wait for a connection to PostgreSQL.", pool.waiting),
+    ]
 }
 
 /// Says what can be named. A URL may hold a password, so only its scheme is repeated.

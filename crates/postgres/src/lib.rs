@@ -23,5 +23,5 @@ mod write;
 
 pub use connection::PostgresOptions;
 pub use schema::PostgresSchema;
-pub use store::PostgresStore;
+pub use store::{PoolUse, PostgresStore};
 pub use tls::{TlsIdentity, TlsMode, TlsOptions, TlsRoots};

@@ -28,6 +28,19 @@ const DELETING: (&str, &str) =
     ("delete a session", "delete it again: that answers that there was none if it was done");
 const WRITING: (&str, &str) = ("write shared state", "read the state, and write it again if need be");
 
+/// How the connections of a pool are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolUse {
+    /// How many there may be.
+    pub most: usize,
+    /// How many are open.
+    pub open: usize,
+    /// How many of these someone uses.
+    pub in_use: usize,
+    /// How many callers wait for one.
+    pub waiting: usize,
+}
+
 const CREATE: &str = "SELECT sessile_create($1::text::jsonb)";
 const DELETE: &str = "
     WITH held AS (
@@ -59,6 +72,13 @@ impl PostgresStore {
     /// As [`connect`](Self::connect).
     pub async fn connect_url(url: &str) -> Result<Self, SessionError> {
         Self::connect(&PostgresOptions::from_url(url)?).await
+    }
+
+    /// How the connections are used at this moment.
+    pub fn pool_use(&self) -> PoolUse {
+        let status = self.pool.status();
+        let in_use = status.size.saturating_sub(status.available);
+        PoolUse { most: status.max_size, open: status.size, in_use, waiting: status.waiting }
     }
 
     /// Uses the caller's own pool.

@@ -176,8 +176,55 @@ fn logs_are_json_on_request() {
     let served = Served::new(&folder, &["--log-format", "json", "--log-level", "debug"]);
     served.get("/health");
     served.kill("TERM");
-    let (_, said) = served.wait();
+    let before = served.said.clone();
+    let said = before + &served.wait().1;
     let lines: Vec<serde_json::Value> =
         said.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect();
     assert!(!lines.is_empty() && lines.iter().all(|line| line["level"].is_string()), "{said}");
+}
+
+/// A token signed with a secret.
+fn jwt(secret: &[u8], claims: &serde_json::Value) -> String {
+    use base64::Engine;
+    let encode = |bytes: &[u8]| base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes);
+    let signed =
+        format!("{}.{}", encode(br#"{"alg":"HS256","typ":"JWT"}"#), encode(claims.to_string().as_bytes()));
+    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret);
+    format!("{signed}.{}", encode(ring::hmac::sign(&key, signed.as_bytes()).as_ref()))
+}
+
+#[test]
+fn web_tokens_say_who_asks() {
+    let folder = Folder::new();
+    let secret = b"a secret of more than thirty-two bytes";
+    std::fs::write(folder.path().join("key"), secret).expect("the file is written");
+    let served =
+        Served::new(&folder, &["--jwt-key-file", "key", "--jwt-issuer", "me", "--jwt-audience", "sessile"]);
+    let ask = |user: &str, secret: &[u8], claims: serde_json::Value| {
+        let header = format!("authorization: Bearer {}\r\n", jwt(secret, &claims));
+        let path = format!("/apps/shop/users/{user}/sessions");
+        served.request_with("GET", &path, None, &header).expect("it answers").status
+    };
+    let claims = json!({"sub": "ada", "iss": "me", "aud": "sessile", "exp": 4_000_000_000_u64});
+    let with = |name: &str, value: serde_json::Value| {
+        let mut changed = claims.clone();
+        changed[name] = value;
+        changed
+    };
+    assert_eq!(ask("ada", secret, claims.clone()), 200);
+    assert_eq!(ask("bob", secret, claims.clone()), 403);
+    assert_eq!(ask("ada", b"another secret of more than 32 bytes", claims.clone()), 401);
+    assert_eq!(ask("ada", secret, with("iss", json!("you"))), 401);
+    assert_eq!(ask("ada", secret, with("aud", json!("others"))), 401);
+    assert_eq!(ask("ada", secret, with("exp", json!(1))), 401);
+}
+
+#[test]
+fn the_files_of_the_web_ui_are_served() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path().join("ui")).expect("the folder is made");
+    std::fs::write(folder.path().join("ui/index.html"), "<title>chat</title>").expect("the file is written");
+    let served = Served::new(&folder, &["--adk-web", "ui"]);
+    assert_eq!(served.request("GET", "/dev-ui/", None).body, "<title>chat</title>");
+    assert_eq!(served.request("GET", "/dev-ui/../sessile.db", None).status, 404);
 }

@@ -26,11 +26,11 @@ impl Served {
         let mut child = command.spawn().expect("the command starts");
         let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
         let mut said = String::new();
-        while !said.contains("Ctrl-C stops the server") {
+        while !said.contains("Ctrl-C stops the server") && !said.contains("\"serving\"") {
             let read = stderr.read_line(&mut said).expect("standard error is read");
             assert!(read > 0, "the server ended: {said}");
         }
-        let address = said.split("http://").nth(1).and_then(|rest| rest.split([',', ' ', '/']).next());
+        let address = said.split("http://").nth(1).and_then(|rest| rest.split([',', ' ', '/', '"']).next());
         let address = address.expect("it says where it is").to_owned();
         Self { child, address, said, stderr: Some(stderr) }
     }

@@ -85,6 +85,8 @@ fn share(folder: &Folder, store: &str) {
             assert!(session["state"].get(format!("app:{key}")).is_some(), "app:{key} is lost");
         }
     }
+    let metrics = one.request("GET", "/metrics", None).body;
+    assert_eq!(metrics.contains("sessile_pool_open"), store.starts_with("postgresql"), "{metrics}");
     watch_sees_both(&one, &other);
     folder.run(&["db", "check", "--store", store]).ok();
 }

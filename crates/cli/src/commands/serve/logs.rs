@@ -34,6 +34,10 @@ enum Format {
 }
 
 impl LogArgs {
+    pub(super) fn is_json(&self) -> bool {
+        self.log_format == Format::Json
+    }
+
     /// Begins to log, and to send traces if there is where to.
     pub(super) fn start(&self) -> anyhow::Result<Telemetry> {
         let level = match (self.verbose, self.log_level.to_ascii_lowercase().as_str()) {

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
+use serde_json::json;
 use sessile_server::{App, Apps, Counts, Server};
 use sessile_session::SessionService;
 use tokio::net::TcpListener;
@@ -75,7 +76,8 @@ impl Serve {
         let adk_web = self.adk_web.as_ref().map(readable).transpose()?;
         let telemetry = self.logs.start()?;
         let place = Place::of(&self.store.store)?;
-        let (store, counts) = Counts::around(place.open(Need::Any).await?);
+        let (store, gauges) = place.open_measured(Need::Any).await?;
+        let (store, counts) = Counts::around(store);
         let services = Services {
             sessions: SessionService::over(store),
             artifacts: self.services.artifacts(&place).await?,
@@ -86,7 +88,8 @@ impl Serve {
         let listener = listen(address).await?;
         let address = listener.local_addr().context("cannot find out the address")?;
         let names = names(&applications)?;
-        let guide = Guide { address, place: &place, names: &names, token: auth.is_on() };
+        let guide =
+            Guide { address, place: &place, names: &names, token: auth.is_on(), json: self.logs.is_json() };
 
         let mut server = Server::new(services.sessions.clone(), self.apps(applications))
             .with_artifacts(services.artifacts.clone())
@@ -94,6 +97,7 @@ impl Serve {
             .with_auth(auth)
             .with_limits(self.limits.limits())
             .with_counts(counts)
+            .with_gauges(gauges)
             .with_max_llm_calls(u32::try_from(self.max_llm_calls.max(0)).unwrap_or(u32::MAX))
             .with_grace(std::time::Duration::from_secs(self.grace))
             .with_origins(&self.access.allow_origins)
@@ -183,11 +187,18 @@ struct Guide<'a> {
     names: &'a [String],
     /// Whether callers need a token.
     token: bool,
+    /// Whether programs read it.
+    json: bool,
 }
 
 impl Guide<'_> {
     fn print(&self) {
         let url = format!("http://{}", reachable(self.address));
+        if self.json {
+            let store = self.place.to_string();
+            let line = json!({"level": "INFO", "message": "serving", "url": url, "apps": self.names, "store": store});
+            return say(format_args!("{line}"));
+        }
         say(format_args!(
             "Sessile serves {} on {url}, with sessions in {}",
             self.names.join(", "),
