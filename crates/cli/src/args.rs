@@ -48,7 +48,7 @@ pub(crate) enum Command {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct StoreArgs {
     /// Where sessions are kept: sqlite:///relative.db, sqlite:////absolute.db, or
-    /// postgresql://user@host/database; for what needs no memory of it, memory://
+    /// postgresql://user@host/database; memory:// keeps nothing
     #[arg(
         long,
         alias = "session_service_uri",

@@ -154,6 +154,8 @@ fn options_of_adk_are_taken_or_refused_with_a_reason() {
         (&["--allow_origins", "regex:("], "pattern"),
         (&["--otlp-endpoint", "localhost"], "is no URL"),
         (&["--log-level", "a=b=c"], "--log-level"),
+        (&["--max-connections", "0"], "--max-connections"),
+        (&["--max-json-depth", "201"], "--max-json-depth"),
         (&["--adk-web", "nowhere"], "cannot read the folder nowhere"),
     ] {
         let ran = folder.run(&[&["serve", "--port", "0"], args].concat());

@@ -104,17 +104,17 @@ impl Report {
                 break;
             }
             for address in page {
-                apps.insert(address.app().to_owned());
                 match address {
-                    Address::Scope(scope) => {
-                        if let Err(error) = store.scope_state(&scope).await {
+                    Address::Scope(scope) => match store.scope_state(&scope).await {
+                        Ok(state) if state.is_empty() => {} // as if it were not there
+                        Ok(_) => owners(scope, &mut apps, &mut users),
+                        Err(error) => {
                             self.problem(named(&scope), error)?;
+                            owners(scope, &mut apps, &mut users);
                         }
-                        if let ScopeKey::User(app, user) = scope {
-                            users.insert((app, user));
-                        }
-                    }
+                    },
                     Address::Session(key) => {
+                        apps.insert(key.app().to_owned());
                         users.insert((key.app().to_owned(), key.user().to_owned()));
                         self.session(&service, &key).await?;
                         progress.advance(1);
@@ -199,6 +199,17 @@ async fn checked(
 fn differing<'a>(one: &'a StateMap, other: &'a StateMap) -> impl Iterator<Item = &'a String> {
     let keys: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
     keys.into_iter().filter(|key| one.get(*key) != other.get(*key))
+}
+
+/// Counts those whose state it is.
+fn owners(scope: ScopeKey, apps: &mut BTreeSet<String>, users: &mut BTreeSet<(String, String)>) {
+    match scope {
+        ScopeKey::App(app) => drop(apps.insert(app)),
+        ScopeKey::User(app, user) => {
+            apps.insert(app.clone());
+            users.insert((app, user));
+        }
+    }
 }
 
 fn named(scope: &ScopeKey) -> String {

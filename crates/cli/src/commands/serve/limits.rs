@@ -1,5 +1,6 @@
 //! How much callers may ask for.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use clap::Args;
@@ -11,46 +12,49 @@ use sessile_server::Limits;
 pub(crate) struct LimitArgs {
     /// The longest body of a request, in bytes.
     #[arg(long, value_name = "BYTES")]
-    max_body: Option<usize>,
+    max_body: Option<NonZeroU32>,
     /// The largest state of a scope, in bytes of JSON.
     #[arg(long, value_name = "BYTES")]
-    max_state: Option<usize>,
+    max_state: Option<NonZeroU32>,
     /// The longest key of state, in characters.
     #[arg(long, value_name = "COUNT")]
-    max_key_length: Option<usize>,
+    max_key_length: Option<NonZeroU32>,
     /// How deep JSON may be nested.
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=200))]
     max_json_depth: Option<u16>,
     /// How many events a session may be created with.
     #[arg(long, value_name = "COUNT")]
-    max_events: Option<usize>,
+    max_events: Option<NonZeroU32>,
     /// How many runs go on at once.
     #[arg(long, value_name = "COUNT")]
-    max_runs: Option<usize>,
+    max_runs: Option<NonZeroU32>,
     /// How many connections are open at once.
     #[arg(long, value_name = "COUNT")]
-    max_connections: Option<usize>,
+    max_connections: Option<NonZeroU32>,
     /// How long a request may take, but for runs and streams, in seconds.
     #[arg(long, value_name = "SECONDS")]
-    request_time: Option<u64>,
+    request_time: Option<NonZeroU32>,
     /// How long a run may take, in seconds.
     #[arg(long, value_name = "SECONDS")]
-    run_time: Option<u64>,
+    run_time: Option<NonZeroU32>,
 }
 
 impl LimitArgs {
     pub(super) fn limits(&self) -> Limits {
         let mut limits = Limits::default();
-        let set = |limit: &mut usize, given: Option<usize>| *limit = given.unwrap_or(*limit);
+        let set = |limit: &mut usize, given: Option<NonZeroU32>| {
+            *limit = given.map_or(*limit, |given| given.get() as usize);
+        };
         set(&mut limits.body, self.max_body);
         set(&mut limits.state, self.max_state);
         set(&mut limits.key_length, self.max_key_length);
-        set(&mut limits.json_depth, self.max_json_depth.map(usize::from));
+        limits.json_depth = self.max_json_depth.map_or(limits.json_depth, usize::from);
         set(&mut limits.events, self.max_events);
         set(&mut limits.runs, self.max_runs);
         set(&mut limits.connections, self.max_connections);
-        let set_time =
-            |limit: &mut Duration, given: Option<u64>| *limit = given.map_or(*limit, Duration::from_secs);
+        let set_time = |limit: &mut Duration, given: Option<NonZeroU32>| {
+            *limit = given.map_or(*limit, |given| Duration::from_secs(given.get().into()));
+        };
         set_time(&mut limits.request_time, self.request_time);
         set_time(&mut limits.run_time, self.run_time);
         limits

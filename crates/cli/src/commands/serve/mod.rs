@@ -52,7 +52,7 @@ pub(crate) struct Serve {
     adk_web: Option<PathBuf>,
     /// Seconds that requests and runs have to finish when the server is stopped.
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
-    grace: u64,
+    grace: u32,
     #[command(flatten)]
     store: StoreArgs,
     #[command(flatten)]
@@ -99,7 +99,7 @@ impl Serve {
             .with_counts(counts)
             .with_gauges(gauges)
             .with_max_llm_calls(u32::try_from(self.max_llm_calls.max(0)).unwrap_or(u32::MAX))
-            .with_grace(std::time::Duration::from_secs(self.grace))
+            .with_grace(std::time::Duration::from_secs(self.grace.into()))
             .with_origins(&self.access.allow_origins)
             .map_err(|error| Failure::Usage(error.to_string()))?;
         if let Some(folder) = adk_web {
