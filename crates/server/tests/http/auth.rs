@@ -11,6 +11,7 @@ use crate::runs::says;
 
 const SECRET: &[u8] = b"a secret of at least thirty-two bytes";
 const SESSION: &str = "/apps/echo/users/ada/sessions/s";
+const EVENTS: &str = "/apps/echo/users/ada/sessions/s/events";
 
 /// A clock that stands at the second 1000.
 struct Second1000;
@@ -176,6 +177,13 @@ async fn application_state_is_written_by_right_through_every_door() {
         ("/apps/echo/users/ada/sessions/t", "POST", json!({"app:k": 2})),
         (SESSION, "PATCH", json!({"stateDelta": {"a": 1, "app:k": 2}})),
         (SESSION, "PATCH", json!({"stateRemove": ["app:k"]})),
+        (EVENTS, "POST", json!({"author": "user", "actions": {"stateDelta": {"app:k": 2}}})),
+        (
+            EVENTS,
+            "POST",
+            json!({"author": "user", "actions": {"stateDelta": {"app:k": null}},
+                                "customMetadata": {"sessile:removed": ["app:k"]}}),
+        ),
         ("/apps/echo/state", "PATCH", json!({"stateDelta": {"k": 2}})),
         ("/apps/echo/state", "PATCH", json!({"stateRemove": ["k"]})),
         ("/run", "POST", run.clone()),

@@ -63,6 +63,27 @@ async fn a_session_is_looked_at_rewound_and_forked() {
     api.post("/apps/echo/users/ada/sessions/no/fork", json!({})).await.fails(404);
 }
 
+#[tokio::test]
+async fn events_are_appended_once() {
+    let api = client();
+    let events = format!("{SESSION}/events");
+    let event = json!({"id": "e1", "author": "elsewhere", "actions": {"stateDelta": {"a": 1, "temp:b": 2}}});
+    assert_eq!(api.post(&events, event.clone()).await.fails(404), "Session not found");
+    api.post(SESSION, json!({})).await.ok();
+    let first = api.post(&events, event.clone()).await;
+    assert_eq!(first.header("etag"), "\"1\"");
+    let first = first.ok();
+    assert_eq!(first["actions"]["stateDelta"], json!({"a": 1}));
+    api.post(&events, first.clone()).await.ok();
+    let session = api.get(SESSION).await.ok();
+    assert_eq!((&session["events"], &session["state"]), (&json!([first]), &json!({"a": 1})));
+    api.post(&events, json!({"id": "e1", "author": "another"})).await.fails(409);
+    api.post(&events, json!({"author": "a", "partial": true})).await.fails(400);
+    api.post(&events, json!({"author": "a", "actions": {"typo": 1}})).await.fails(422);
+    api.with("if-match", "\"0\"").post(&events, json!({"author": "a"})).await.fails(412);
+    assert_eq!(api.get(SESSION).await.ok(), session);
+}
+
 /// The frames of a watch: name, id, data.
 fn frames(text: &str) -> Vec<(String, String, Value)> {
     let field = |frame: &str, name: &str| {
