@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use sessile_session::{Address, SessionError, Store};
+use sessile_session::{Address, SessionError, SessionKey, Store};
+
+use crate::talk::{harmless, say};
 
 /// Addresses that are read at a time.
 const PAGE: usize = 1_000;
@@ -27,13 +29,14 @@ impl Walk {
     }
 }
 
-/// The applications of a store, sorted.
+/// The applications of a store, sorted. google-adk stores names as they are given; one that no list can ask for
+/// is told and left out.
 pub(crate) async fn apps(store: Arc<dyn Store>) -> Result<BTreeSet<String>, SessionError> {
     let (mut apps, mut walk) = (BTreeSet::new(), Walk::over(store));
     loop {
         let page = walk.next().await?;
         if page.is_empty() {
-            return Ok(apps);
+            break;
         }
         for address in page {
             if !apps.contains(address.app()) {
@@ -41,4 +44,13 @@ pub(crate) async fn apps(store: Arc<dyn Store>) -> Result<BTreeSet<String>, Sess
             }
         }
     }
+    apps.retain(|app| match SessionKey::new(app, "user", "session") {
+        Ok(_) => true,
+        Err(error) => {
+            let error = harmless(&error.to_string());
+            say(format_args!("left out: {error}; its sessions can be shown and exported"));
+            false
+        }
+    });
+    Ok(apps)
 }

@@ -41,6 +41,21 @@ fn a_limit_says_when_there_is_more() {
 }
 
 #[test]
+fn a_name_that_cannot_be_listed_hides_no_other() {
+    let folder = Folder::with_sessions(async |service| conversation(service, "s1").await);
+    folder.sql(
+        "INSERT INTO sessions (app_name, user_id, id, state, create_time, update_time)
+         VALUES (' padded', 'ada', 'odd', '{}', 1, 1)",
+    );
+    let listed = folder.run(&["sessions", "list", "--json"]);
+    assert!(listed.stderr.contains("left out: the app name \" padded\""), "{listed:?}");
+    assert_eq!(listed.json_lines().len(), 1);
+    folder.run(&["sessions", "show", " padded", "ada", "odd"]).ok();
+    assert!(folder.run(&["sessions", "export"]).ok().contains("\"odd\""));
+    folder.run(&["db", "check"]).ok();
+}
+
+#[test]
 fn a_session_is_shown_whole_or_its_end() {
     let folder = Folder::with_sessions(async |service| conversation(service, "s1").await);
     let text = folder.run(&["sessions", "show", "shop", "ada", "s1"]).ok();
