@@ -32,7 +32,7 @@ pub(crate) struct AccessArgs {
     /// Listen on addresses that others reach although nobody is asked for a token.
     #[arg(long)]
     insecure: bool,
-    /// Accept requests from web pages of this origin: https://example.com, * or regex:PATTERN. May be repeated.
+    /// Accept requests from web pages of this origin: `https://example.com`, `*` or `regex:PATTERN`. May be repeated.
     #[arg(long, alias = "allow_origins", value_name = "ORIGIN")]
     pub(super) allow_origins: Vec<String>,
 }

@@ -22,7 +22,7 @@ pub(crate) struct LogArgs {
     /// Lines for people, or one JSON object on each line.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     log_format: Format,
-    /// Send traces to this OpenTelemetry collector, over HTTP: http://localhost:4318
+    /// Send traces to this OpenTelemetry collector, over HTTP: `http://localhost:4318`
     #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", value_name = "URL")]
     otlp_endpoint: Option<String>,
 }
