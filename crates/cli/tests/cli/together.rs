@@ -45,10 +45,18 @@ fn patch_until(addresses: &[String], session: &str, enough: usize, mut kill: imp
 
 #[test]
 fn a_killed_server_loses_nothing_that_it_acknowledged() {
-    let folder = Folder::new();
+    kill_under_load(&Folder::new(), "sqlite:///sessile.db");
+}
+
+#[test]
+fn a_killed_server_loses_nothing_that_it_acknowledged_on_postgres() {
+    kill_under_load(&Folder::new(), &new_schema());
+}
+
+fn kill_under_load(folder: &Folder, store: &str) {
     for round in 0..3 {
         let session = format!("s{round}");
-        let served = Served::new(&folder, &[]);
+        let served = Served::new(folder, &["--store", store]);
         served.post("/apps/shop/users/ada/sessions", &json!({"sessionId": session}));
         let acknowledged =
             patch_until(std::slice::from_ref(&served.address), &session, 40 * (round + 1), || {
@@ -56,7 +64,7 @@ fn a_killed_server_loses_nothing_that_it_acknowledged() {
             });
         drop(served);
 
-        let reopened = Served::new(&folder, &[]);
+        let reopened = Served::new(folder, &["--store", store]);
         let session = reopened.get(&format!("/apps/shop/users/ada/sessions/{session}"));
         for key in &acknowledged {
             assert!(
@@ -65,7 +73,7 @@ fn a_killed_server_loses_nothing_that_it_acknowledged() {
             );
         }
         drop(reopened);
-        folder.run(&["db", "check"]).ok();
+        folder.run(&["db", "check", "--store", store]).ok();
     }
 }
 
