@@ -1,9 +1,14 @@
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use futures_util::FutureExt;
 use sessile_agent::Runner;
+use sessile_live::{LiveBuilder, LiveError, LiveHandle};
 
 use crate::error::ApiError;
+use crate::live::LiveAgent;
 
 /// The applications that are served, by name.
 #[derive(Default)]
@@ -18,6 +23,8 @@ pub struct Apps {
 pub struct App {
     runner: Runner,
     language: String,
+    /// Who answers at `/run_live`, if it is not the runner.
+    live: Option<LiveAgent>,
 }
 
 enum Entry {
@@ -29,7 +36,7 @@ enum Entry {
 impl App {
     /// An application whose agents are written in Rust.
     pub fn new(runner: Runner) -> Self {
-        Self { runner, language: "rust".to_owned() }
+        Self { runner, language: "rust".to_owned(), live: None }
     }
 
     /// With agents written in this language, such as `yaml`.
@@ -37,6 +44,21 @@ impl App {
     pub fn with_language(mut self, language: impl Into<String>) -> Self {
         self.language = language.into();
         self
+    }
+
+    /// With a live agent for `/run_live`. The function is given the description of a session that is attached to the stored
+    /// one, describes it further, and connects it.
+    #[must_use]
+    pub fn with_live<Fut: Future<Output = Result<LiveHandle, LiveError>> + Send + 'static>(
+        mut self,
+        connect: impl Fn(LiveBuilder) -> Fut + Send + Sync + 'static,
+    ) -> Self {
+        self.live = Some(Arc::new(move |live| connect(live).boxed()));
+        self
+    }
+
+    pub(crate) fn live(&self) -> Option<&LiveAgent> {
+        self.live.as_ref()
     }
 
     pub(crate) fn runner(&self) -> &Runner {

@@ -9,4 +9,6 @@ mod runs;
 pub(crate) mod stream;
 pub(crate) mod whole;
 
+pub(crate) use order::Order;
+pub(crate) use running::Running;
 pub(crate) use runs::Runs;

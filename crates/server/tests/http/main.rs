@@ -12,6 +12,7 @@ mod documents;
 mod extensions;
 mod guards;
 mod info;
+mod live;
 mod operations;
 mod runs;
 mod sessions;

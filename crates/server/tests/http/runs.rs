@@ -190,9 +190,3 @@ async fn a_client_that_goes_away_ends_its_run() {
     assert_eq!(api.get(&format!("{SESSION}/runs")).await.ok(), json!({"invocationIds": []}));
     api.post("/run", says("next")).await.ok();
 }
-
-#[tokio::test]
-async fn live_sessions_are_not_there_yet_and_say_so() {
-    let detail = client().get("/run_live?user_id=u&session_id=s").await.fails(404);
-    assert_eq!(detail, "Live sessions are not served yet; use /run_sse");
-}
