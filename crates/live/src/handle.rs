@@ -150,8 +150,13 @@ impl LiveHandle {
     ///
     /// # Errors
     ///
-    /// [`LiveError::NotPossible`] if there is no such phase; [`LiveError::Closed`] if the session is over.
+    /// [`LiveError::NotPossible`] if there is no such phase, or if a callback asks: the session waits for the callback, so it
+    /// would wait for itself; [`LiveError::Closed`] if the session is over.
     pub async fn transition(&self, phase: impl Into<String>) -> Result<(), LiveError> {
+        if self.shared.is_inside_lane() {
+            let reason = "a callback cannot wait for a transition; change state and let a guard decide, or spawn a task";
+            return Err(LiveError::NotPossible(reason.to_owned()));
+        }
         let (reply, done) = oneshot::channel();
         self.shared.inbox.tell(Control::Transition(phase.into(), reply));
         done.await.unwrap_or(Err(LiveError::Closed))
@@ -171,10 +176,13 @@ impl LiveHandle {
         Ok(self.shared.state.try_get(extractor)?)
     }
 
-    /// Ends the session after what was sent before, and waits until everything is stored.
+    /// Ends the session after what was sent before, and waits until everything is stored. In a callback it does not wait: the
+    /// session ends when the callback has returned.
     pub async fn disconnect(&self) {
         self.shared.stop.send_replace(true);
-        self.closed().await;
+        if !self.shared.is_inside_lane() {
+            self.closed().await;
+        }
     }
 
     /// Waits until the session is over, and tells why, unless that was asked for.

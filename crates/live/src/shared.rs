@@ -1,5 +1,5 @@
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use sessile_session::{Clock, Ids};
 use sessile_state::State;
@@ -44,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) ticked: AtomicBool,
     /// True once the session is to end.
     pub(crate) stop: watch::Sender<bool>,
+    /// The task of the control lane: whoever waits for the lane inside it would wait for ever.
+    pub(crate) lane: OnceLock<tokio::task::Id>,
     /// The reason, once it has ended.
     pub(crate) closed: watch::Sender<Option<Option<Arc<str>>>>,
 }
@@ -69,6 +71,11 @@ impl Shared {
         self.signals.error(&message);
         self.bus.emit(LiveEvent::Error(message.clone()));
         message
+    }
+
+    /// Whether this is called by the control lane itself: by a callback, a watch or a hook of a phase.
+    pub(crate) fn is_inside_lane(&self) -> bool {
+        self.lane.get().copied() == tokio::task::try_id() && self.lane.get().is_some()
     }
 
     /// Tells the control lane that time has passed, unless it has yet to hear so.

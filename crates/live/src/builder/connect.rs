@@ -1,6 +1,6 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use futures_util::FutureExt;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -120,6 +120,7 @@ impl LiveBuilder {
             wire_phase: Mutex::default(),
             ticked: AtomicBool::new(false),
             stop: stop.clone(),
+            lane: OnceLock::new(),
             closed: watch::Sender::new(None),
             state: self.state,
         });
@@ -193,6 +194,9 @@ async fn run_link(link: Link, opened: Opened) {
 /// Works until the session is over, and then tells everybody.
 async fn run_lane(mut lane: ControlLane) {
     let shared = lane.shared.clone();
+    if let Some(task) = tokio::task::try_id() {
+        shared.lane.get_or_init(|| task);
+    }
     let reason = match AssertUnwindSafe(lane.run()).catch_unwind().await {
         Ok(reason) => reason,
         Err(_) => {

@@ -134,6 +134,23 @@ scenarios! {
         assert_eq!(*heard.lock().unwrap(), ["connected", "interrupted", "error", "go away", "disconnected"]);
     }
 
+    async fn a_callback_may_end_the_session_and_cannot_wait_for_itself() {
+        let asked = Arc::new(Mutex::new(None));
+        let note = asked.clone();
+        let session = connect(Script::new(), |live| {
+            live.phase(sessile_live::Phase::new("a")).on_connected(move |session| {
+                let note = note.clone();
+                async move {
+                    *note.lock().unwrap() = Some(session.transition("a").await.is_err());
+                    session.disconnect().await;
+                }
+            })
+        })
+        .await;
+        assert_eq!(session.handle.closed().await, None);
+        assert_eq!(*asked.lock().unwrap(), Some(true));
+    }
+
     async fn voices_and_tokens_are_told_at_once() {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let (start, end, usage, input, output) =
