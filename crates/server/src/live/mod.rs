@@ -6,6 +6,7 @@ mod speech;
 mod text;
 
 use axum::extract::State;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use futures_util::SinkExt;
@@ -62,8 +63,10 @@ pub(crate) async fn run_live(
     State(shared): State<Shared>,
     principal: Principal,
     query: Query,
-    upgrade: WebSocketUpgrade,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
+    let upgrade =
+        upgrade.map_err(|error| ApiError::BadRequest(format!("this is for WebSockets: {error}")))?;
     let parameter = |name: &str| {
         let missing = || ApiError::Forbidden(format!("the parameter {name} is missing"));
         query.text(name).filter(|text| !text.is_empty()).ok_or_else(missing)
@@ -134,6 +137,10 @@ impl Socket {
                     return Err(ApiError::BadRequest("frames are JSON texts, not bytes".to_owned()));
                 }
             };
+            // A list would be read as the fields of a request in their order.
+            if !text.trim_start().starts_with('{') {
+                return Err(ApiError::BadRequest("the frame is no JSON object".to_owned()));
+            }
             return match serde_json::from_str(&text) {
                 Ok(request) => Ok(Some(request)),
                 Err(error) => Err(ApiError::BadRequest(format!("the frame is no live request: {error}"))),
