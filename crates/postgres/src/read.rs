@@ -81,7 +81,7 @@ pub(crate) async fn get(
 fn event(row: &Row, key: &SessionKey) -> Result<SessionEvent, SessionError> {
     let id: String = row.get(1);
     let data: Option<&str> = row.get(3);
-    let mut event: Event = serde_json::from_str(data.unwrap_or("{}"))
+    let mut event = Event::from_stored_json(data.unwrap_or("{}"))
         .map_err(|error| corrupt("events", "event_data", format!("{key}/{id}"), error))?;
     event.invocation_id = row.get(2);
     if event.timestamp == 0.0 {

@@ -66,7 +66,7 @@ pub(crate) fn event(row: &Row<'_>, key: &SessionKey, layout: Layout) -> Result<S
     let bad = |column: &'static str, error: BoxError| corrupt("events", column, &address(), error);
     let data = row.get_ref(3).map_err(|error| bad("event_data", error.into()))?;
     let data = data.as_str_or_null().map_err(|error| bad("event_data", error.into()))?.unwrap_or("{}");
-    let mut event: Event = serde_json::from_str(data).map_err(|error| bad("event_data", error.into()))?;
+    let mut event = Event::from_stored_json(data).map_err(|error| bad("event_data", error.into()))?;
     event.invocation_id = row.get(1).map_err(|error| bad("invocation_id", error.into()))?;
     if event.timestamp == 0.0 {
         let time = row.get_ref(2).map_err(|error| bad("timestamp", error.into()))?;

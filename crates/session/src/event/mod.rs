@@ -228,6 +228,20 @@ impl Event {
         !calls && self.function_responses().next().is_none() && !self.is_partial() && !ends_with_result
     }
 
+    /// Reads its JSON, in either spelling. A list of parts takes no more room than it needs: most have one,
+    /// and a long history has many lists.
+    ///
+    /// # Errors
+    ///
+    /// serde_json's, if it is not the JSON of an event.
+    pub fn from_stored_json(json: &str) -> Result<Self, serde_json::Error> {
+        let mut event: Self = serde_json::from_str(json)?;
+        if let Some(parts) = event.content.as_mut().and_then(|content| content.parts.as_mut()) {
+            parts.shrink_to_fit();
+        }
+        Ok(event)
+    }
+
     /// Its JSON in the spelling of storage.
     ///
     /// # Errors
