@@ -71,6 +71,16 @@ pub(crate) enum ApiError {
         /// Why it failed.
         source: BoxError,
     },
+    /// The store did not answer: the change is made or not made.
+    #[error("tried to {action}, which is done or not done; {advice}")]
+    InDoubt {
+        /// What was being done.
+        action: &'static str,
+        /// What to do.
+        advice: &'static str,
+        /// Why it is not known.
+        source: BoxError,
+    },
     /// The store or a service failed, and another attempt may succeed.
     #[error("cannot {action}")]
     Backend {
@@ -99,7 +109,9 @@ impl ApiError {
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Unusable(_) | Self::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
-            Self::Unavailable(_) | Self::Backend { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Unavailable(_) | Self::Backend { .. } | Self::InDoubt { .. } => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Self::NotLoaded { .. } | Self::RunFailed(_) | Self::Failed { .. } => {
                 StatusCode::INTERNAL_SERVER_ERROR
             }
@@ -132,6 +144,9 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         if let Self::Failed { action, source } | Self::Backend { action, source } = &self {
             tracing::error!(error = %chain(source.as_ref()), "cannot {action}");
+        }
+        if let Self::InDoubt { source, .. } = &self {
+            tracing::error!(error = %chain(source.as_ref()), "{self}");
         }
         if let Self::NotLoaded { app, reason } = &self {
             tracing::error!(%app, "cannot load agent: {reason}");
@@ -181,9 +196,12 @@ impl From<SessionError> for ApiError {
             | SessionError::InvalidState { .. }
             | SessionError::InvalidEvent { .. }
             | SessionError::InvalidCursor => Self::Unusable(error.to_string()),
-            SessionError::Backend { action, source }
-            | SessionError::Unavailable { action, source, .. }
-            | SessionError::InDoubt { action, source, .. } => Self::Backend { action, source },
+            SessionError::Backend { action, source } => Self::Backend { action, source },
+            SessionError::Unavailable { action, reason, source } => {
+                tracing::error!(error = %chain(source.as_ref()), "cannot {action} now");
+                Self::Unavailable(format!("Cannot {action} now: {reason}"))
+            }
+            SessionError::InDoubt { action, advice, source } => Self::InDoubt { action, advice, source },
             other => Self::Failed { action: "read what is stored", source: other.into() },
         }
     }

@@ -10,6 +10,10 @@ use crate::error::ApiError;
 use crate::json::{Problem, snake};
 use crate::server::Shared;
 
+/// The years that stores can compare: nothing is older or newer.
+const FIRST_TIME: f64 = -62_135_596_800.0;
+const LAST_TIME: f64 = 253_402_300_799.0;
+
 /// The parameters behind the question mark.
 pub(crate) struct Query(Vec<(String, String)>);
 
@@ -47,7 +51,7 @@ impl Query {
     pub(crate) fn window(&self) -> Result<EventWindow, ApiError> {
         Ok(EventWindow {
             last: self.count("numRecentEvents")?,
-            after_time: self.number("afterTimestamp")?,
+            after_time: self.number("afterTimestamp")?.map(|time| time.clamp(FIRST_TIME, LAST_TIME)),
             after_version: self.count::<Version>("afterVersion")?,
             until_version: None,
         })

@@ -18,6 +18,9 @@ use crate::limits::Limits;
 use crate::server::{Server, Shared};
 use crate::slow::Patient;
 
+/// What a connection may hold before its request is understood; headers fit in, bodies are read in pieces.
+const BUFFER: usize = 64 * 1024;
+
 /// Serves connections until `shutdown` comes; then finishes what was begun.
 ///
 /// New runs are refused from then on, and connections close after their answer. What is still running
@@ -97,7 +100,10 @@ struct Connections {
 impl Connections {
     fn new(router: Router, limits: &Limits) -> Self {
         let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new()).header_read_timeout(limits.header_time).keep_alive(true);
+        http.timer(TokioTimer::new())
+            .header_read_timeout(limits.header_time)
+            .keep_alive(true)
+            .max_buf_size(BUFFER);
         Self {
             router,
             http,

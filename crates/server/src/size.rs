@@ -11,6 +11,7 @@ use crate::server::Shared;
 
 /// Refuses a change after which a scope would be larger than its limit.
 pub(crate) fn check_session_delta(limits: &Limits, session: &Session, delta: &Delta) -> Result<(), ApiError> {
+    check_keys(limits, delta)?;
     for scope in [Scope::Session, Scope::User, Scope::App] {
         let sets = delta.values().filter(|(key, _)| Scope::of(key).0 == scope);
         let added: usize = sets.map(|(key, value)| size(key, value)).sum();
@@ -35,6 +36,17 @@ pub(crate) fn check_scope_delta(
     let stays = |(key, _): &(&String, &SharedValue)| delta.get(key).is_none();
     let kept: usize = state.iter().filter(stays).map(|(key, value)| size(key, value)).sum();
     check(limits, scope, kept + added)
+}
+
+/// Refuses a change of a key whose name is longer than its limit.
+fn check_keys(limits: &Limits, delta: &Delta) -> Result<(), ApiError> {
+    let is_long = |key: &&str| key.chars().count() > limits.key_length;
+    match delta.iter().map(|(key, _)| key).find(is_long) {
+        Some(_) => {
+            Err(ApiError::Unusable(format!("State keys have at most {} characters", limits.key_length)))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Refuses a session whose state is larger than a limit; shared state is compared with what it

@@ -1,4 +1,4 @@
-use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet};
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use serde::Deserialize;
 
@@ -80,7 +80,8 @@ impl JwtCheck {
         let mut validation = Validation::new(algorithm);
         validation.validate_exp = false;
         validation.validate_nbf = false;
-        validation.validate_aud = self.audience.is_some();
+        // Without an audience of our own, a token that is made for another one is refused.
+        validation.validate_aud = true;
         let mut required = vec!["exp", "sub"];
         if let Some(audience) = &self.audience {
             validation.set_audience(&[audience]);
@@ -168,6 +169,9 @@ impl JwtKeys {
 
 /// The one algorithm that a key checks.
 fn algorithm(jwk: &Jwk) -> Option<Algorithm> {
+    if jwk.common.public_key_use.as_ref().is_some_and(|purpose| *purpose != PublicKeyUse::Signature) {
+        return None;
+    }
     let own = match &jwk.algorithm {
         AlgorithmParameters::RSA(_) => Algorithm::RS256,
         AlgorithmParameters::OctetKey(_) => Algorithm::HS256,

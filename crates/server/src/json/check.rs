@@ -6,6 +6,9 @@ use super::model::{Field, Kind, Model, Presence};
 use super::parse::{Node, Value};
 use super::problem::{Problem, Step};
 
+/// So many problems are told at once.
+const MOST_PROBLEMS: usize = 100;
+
 /// What is wrong with a value that should be a model.
 pub(crate) fn check(node: &Node<'_>, model: &Model) -> Vec<Problem> {
     let mut check = Check { path: vec![Step::name("body")], problems: Vec::new() };
@@ -129,7 +132,7 @@ impl Check {
             let ctx = json!({ "encoding": "base64", "encoding_error": error.to_string() });
             let problem =
                 Problem::new("bytes_invalid_encoding", self.path.clone(), msg, node.raw).with_ctx(ctx);
-            self.problems.push(problem);
+            self.push(problem);
         }
     }
 
@@ -140,6 +143,14 @@ impl Check {
     }
 
     fn report(&mut self, kind: &'static str, msg: &str, input: &str) {
-        self.problems.push(Problem::new(kind, self.path.clone(), msg, input));
+        self.push(Problem::new(kind, self.path.clone(), msg, input));
+    }
+
+    /// Keeps a problem, unless there are so many that nobody would read it: a body of wrong items must not
+    /// become an answer many times its size.
+    fn push(&mut self, problem: Problem) {
+        if self.problems.len() < MOST_PROBLEMS {
+            self.problems.push(problem);
+        }
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn event_frames(event: &Event, split_artifacts: bool) -> Result<Vec<B
 
 /// The last frame of a run that failed. ADK writes this one with spaces.
 pub(super) fn error_frame(error: &Ended, time: f64) -> Bytes {
-    let (kind, message) = (error.error_type(), error.to_string());
+    let (kind, message) = (error.error_type(), error.public_message());
     let text = |text: &str| Value::from(text).to_string();
     let details = format!(
         "{{\"error_type\": {}, \"error_message\": {}, \"timestamp\": {}}}",

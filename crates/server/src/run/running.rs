@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sessile_agent::{Run, RunError};
-use sessile_session::{Event, SessionKey};
+use sessile_session::{Event, SessionError, SessionKey};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
@@ -33,6 +33,21 @@ pub(crate) enum Ended {
     Cancelled,
     #[error("the run took longer than {0:?} and was ended")]
     TooLong(Duration),
+}
+
+impl Ended {
+    /// What is sent: as it is, unless it is the store's own text, which is for the log.
+    pub(crate) fn public_message(&self) -> String {
+        match self {
+            Self::Failed(RunError::Session(SessionError::Backend { action, .. })) => {
+                format!("cannot {action}; the server's log has the cause")
+            }
+            Self::Failed(RunError::Session(SessionError::InDoubt { action, advice, .. })) => {
+                format!("tried to {action}, which is done or not done; {advice}")
+            }
+            other => other.to_string(),
+        }
+    }
 }
 
 impl Running {

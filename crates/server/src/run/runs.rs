@@ -120,7 +120,7 @@ impl Runs {
         while logs.len() > REMEMBERED || size > REMEMBERED_BYTES {
             let over = logs.iter().position(|log| log.is_over());
             let Some(log) = over.and_then(|place| logs.remove(place)) else { break };
-            size -= log.size();
+            size = size.saturating_sub(log.size());
         }
     }
 

@@ -20,9 +20,11 @@ pub(crate) const APPEND: Doc = Doc::new(
 )
 .with_headers(IF_MATCH)
 .with_body(BodyDoc::Required(&EVENT))
-.failing(&[400, 403, 404, 409, 412, 413]);
+.failing(&[400, 403, 404, 409, 412, 413])
+.admin();
 
-/// The same event again answers as the first time, so that a client that lost the answer may ask again.
+/// An event says what an agent did, and an agent goes on from there; so only whoever runs agents may append
+/// it. The same event again, with its id and its time, answers as the first time.
 pub(crate) async fn append(
     State(shared): State<Shared>,
     OfSession(key): OfSession,
@@ -30,12 +32,12 @@ pub(crate) async fn append(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
+    principal.is_admin()?;
     let event: Event = body.whole(&EVENT)?;
     if event.is_partial() {
         let text = "A partial event is never stored; append the whole event when it is complete";
         return Err(ApiError::BadRequest(text.to_owned()));
     }
-    principal.writes(event.actions.state_delta.keys().map(String::as_str))?;
     let expected = answer::expected(&headers)?;
     let Some(mut session) = shared.sessions.get(&key, EventWindow::NONE).await? else {
         return Err(ApiError::not_found("Session not found"));

@@ -11,7 +11,6 @@ use crate::runs::says;
 
 const SECRET: &[u8] = b"a secret of at least thirty-two bytes";
 const SESSION: &str = "/apps/echo/users/ada/sessions/s";
-const EVENTS: &str = "/apps/echo/users/ada/sessions/s/events";
 
 /// A clock that stands at the second 1000.
 struct Second1000;
@@ -177,13 +176,6 @@ async fn application_state_is_written_by_right_through_every_door() {
         ("/apps/echo/users/ada/sessions/t", "POST", json!({"app:k": 2})),
         (SESSION, "PATCH", json!({"stateDelta": {"a": 1, "app:k": 2}})),
         (SESSION, "PATCH", json!({"stateRemove": ["app:k"]})),
-        (EVENTS, "POST", json!({"author": "user", "actions": {"stateDelta": {"app:k": 2}}})),
-        (
-            EVENTS,
-            "POST",
-            json!({"author": "user", "actions": {"stateDelta": {"app:k": null}},
-                                "customMetadata": {"sessile:removed": ["app:k"]}}),
-        ),
         ("/apps/echo/state", "PATCH", json!({"stateDelta": {"k": 2}})),
         ("/apps/echo/state", "PATCH", json!({"stateRemove": ["k"]})),
         ("/run", "POST", run.clone()),
@@ -222,4 +214,25 @@ async fn traces_show_the_runs_of_their_own_user_only() {
     let admin = api.bearing(&of("root", "sessile:admin"));
     admin.get(&event).await.ok();
     assert_eq!(admin.get("/apps/echo/sessions").await.ok().as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn events_are_appended_by_admins_only() {
+    let api = Client::new(guarded(sessions()));
+    let events = format!("{SESSION}/events");
+    let (writer, admin) =
+        (api.bearing(&of("ada", "sessile:write_app")), api.bearing(&of("eve", "sessile:admin")));
+    writer.post(SESSION, json!({})).await.ok();
+    let event = json!({"author": "echo", "content": {"parts": [{"functionCall": {"id": "x", "name": "f"}}]}});
+    writer.post(&events, event.clone()).await.fails(403);
+    assert_eq!(writer.get(SESSION).await.ok()["events"], json!([]));
+    admin.post(&events, event).await.ok();
+}
+
+#[tokio::test]
+async fn a_token_for_another_audience_is_refused() {
+    let made_for = |audience: &str| token(json!({"sub": "ada", "exp": 2000, "aud": audience}));
+    assert_eq!(status(hs256(), &made_for("elsewhere")).await, 401, "it is not for us, whoever we are");
+    let named = hs256().with_audience("sessile");
+    assert_eq!(status(named, &made_for("sessile")).await, 200);
 }

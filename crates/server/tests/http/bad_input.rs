@@ -142,3 +142,20 @@ async fn unknown_routes_and_methods_are_answered_in_json() {
     assert_eq!(api.post("/health", json!({})).await.fails(405), "Method Not Allowed");
     assert_eq!(api.get("/apps/../../etc/passwd").await.fails(404), "Not Found");
 }
+
+#[tokio::test]
+async fn a_body_of_wrong_items_is_answered_with_a_few_of_them() {
+    let api = Client::empty();
+    api.post(CART, json!({})).await.ok();
+    let wrong = vec![1; 100_000];
+    let detail = api.patch(CART, json!({"stateDelta": {}, "stateRemove": wrong})).await.fails(422);
+    assert_eq!(detail.as_array().map(Vec::len), Some(100));
+}
+
+#[tokio::test]
+async fn a_time_that_no_event_has_is_no_failure() {
+    let api = Client::empty();
+    api.post(CART, json!({})).await.ok();
+    api.get(&format!("{CART}?afterTimestamp=1e300")).await.ok();
+    api.get(&format!("{CART}?afterTimestamp=-1e300")).await.ok();
+}

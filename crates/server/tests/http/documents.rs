@@ -90,7 +90,8 @@ async fn every_route_is_open_to_those_it_is_for_and_to_nobody_else() {
     let admin = api.bearing(&of("root", "sessile:admin"));
     let (bad, late) = (api.bearing("nonsense"), api.bearing(&expired()));
     ada.post("/apps/echo/users/ada/sessions/there", json!({})).await.ok();
-    let for_admins = ["/metrics", "/apps/{app_name}/sessions"];
+    let events = "/apps/{app_name}/users/{user_id}/sessions/{session_id}/events";
+    let for_admins = ["/metrics", "/apps/{app_name}/sessions", events];
     let operations = operations(&api.get("/openapi.json").await.ok());
     assert!(operations.len() > 50);
     for (path, method, operation) in operations {
