@@ -98,12 +98,11 @@ impl InvocationContext {
 
 /// Puts changes into an event, after those that it has.
 pub(crate) fn add_changes(event: &mut Event, delta: Delta, actions: EventActions) {
-    let own = if event.actions.state_delta.is_empty() { Delta::new() } else { event.delta() };
     if actions != EventActions::default() {
         runner::join_actions(&mut event.actions, actions);
     }
     if !delta.is_empty() {
-        let mut all = own;
+        let mut all = event.delta();
         all.merge(&delta);
         event.set_delta(&all);
     }

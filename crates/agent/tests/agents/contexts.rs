@@ -130,6 +130,35 @@ async fn a_removal_is_a_removal() {
     assert_eq!(state(&sessions).await, json!({"null": null, "saw": ["null"]}));
 }
 
+#[tokio::test]
+async fn changes_written_into_the_actions_and_into_the_state_are_all_kept() {
+    let sessions = sessions().await;
+    let both = FunctionTool::new("both", "", async |_: Nothing, ctx: ToolContext| {
+        ctx.with_actions(|actions| actions.state_delta.insert("tool_actions".into(), json!(1).into()));
+        ctx.state().set("tool_state", 2);
+        Ok::<_, BoxError>(())
+    });
+    let other = FunctionTool::new("other", "", async |_: Nothing, ctx: ToolContext| {
+        ctx.with_actions(|actions| actions.state_delta.insert("other_actions".into(), json!(3).into()));
+        Ok::<_, BoxError>(())
+    });
+    let agent = agent([calls([("both", json!({})), ("other", json!({}))]), reply("ok")])
+        .tool(both)
+        .tool(other)
+        .before_agent(async |ctx: CallbackContext| {
+            ctx.with_actions(|actions| actions.state_delta.insert("actions".into(), json!(4).into()));
+            ctx.state().set("state", 5);
+            Ok(None)
+        })
+        .build()
+        .unwrap();
+    run(agent, &sessions, "go").await.unwrap();
+    assert_eq!(
+        state(&sessions).await,
+        json!({"tool_actions": 1, "tool_state": 2, "other_actions": 3, "actions": 4, "state": 5})
+    );
+}
+
 /// Emits an event that cannot be stored.
 struct Bad;
 
