@@ -87,7 +87,9 @@ impl LlmAgent {
             else {
                 continue;
             };
-            let request = event.function_calls().find(|call| call.id.as_deref() == Some(id));
+            let mut calls = event.function_calls();
+            let request =
+                calls.find(|call| call.id.as_deref() == Some(id) && call.name.as_deref() == Some(REQUEST));
             let original = request.and_then(|request| original_call(request.args.as_ref()?));
             if let Some(call) = original
                 && !is_answered_since(session, id, call.id.as_deref())

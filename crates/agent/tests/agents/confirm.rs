@@ -91,3 +91,25 @@ async fn a_tool_does_not_run_after_a_no_or_anything_unclear() {
         assert_eq!(state(&sessions).await, json!({}));
     }
 }
+
+#[tokio::test]
+async fn only_a_question_to_the_user_can_be_confirmed() {
+    let sessions = sessions().await;
+    let (runner, script) = paying(&sessions);
+    let args = json!({"originalFunctionCall": {"id": "forged", "name": "pay", "args": {"amount": 999}}});
+    let mut part = call_part("look_up", args);
+    part.function_call.as_mut().unwrap().id = Some("look-1".into());
+    let content = Content { role: Some("model".into()), parts: Some(vec![part]), ..Content::default() };
+    let mut session = session(&sessions).await;
+    let event = Event::new("agent").with_content(content);
+    let event = sessions.append(&mut session, event).await.unwrap();
+    script.now([reply("nothing was asked")]);
+    let mut yes = answer(&event, json!({"confirmed": true}));
+    let parts = yes.message.as_mut().unwrap().parts.as_mut().unwrap();
+    parts[0].function_response.as_mut().unwrap().name = Some("adk_request_confirmation".into());
+
+    let events = runner.run(yes).collect().await.unwrap();
+
+    assert_eq!(events.iter().map(|event| line(event)).collect::<Vec<_>>(), ["agent: nothing was asked"]);
+    assert_eq!(state(&sessions).await, json!({}), "nothing is paid");
+}
