@@ -123,13 +123,9 @@ impl Invocation {
         if event.author == frame.agent && event.node_info.path.is_empty() {
             self.tree.node_path(&frame.agent).clone_into(&mut event.node_info.path);
         }
-        if !self.config.custom_metadata.is_empty() {
+        for (name, value) in self.config.custom_metadata.iter().filter(|(name, _)| !is_reserved(name)) {
             let metadata = event.custom_metadata.get_or_insert_default();
-            for (name, value) in &self.config.custom_metadata {
-                if !name.starts_with("__adk_internal_") && !metadata.contains_key(name) {
-                    metadata.insert(name.clone(), value.clone());
-                }
-            }
+            metadata.entry(name.clone()).or_insert_with(|| value.clone());
         }
         event
     }
@@ -145,6 +141,12 @@ impl Invocation {
         }
         event
     }
+}
+
+/// Whether metadata of this name means something to the runtime, such as which keys an event removes. What
+/// a caller gives to a run must not say that.
+fn is_reserved(name: &str) -> bool {
+    name.starts_with("__adk_internal_") || name.starts_with("sessile:")
 }
 
 /// Takes in what others committed to the session while this run did, except this run's own event.

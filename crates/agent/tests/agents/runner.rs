@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use sessile_agent::{CallbackContext, LlmAgent, RunConfig, RunError, RunRequest, Runner, Streaming};
-use sessile_session::{Content, MemoryStore, SessionError, SessionService};
+use sessile_session::{Content, MemoryStore, REMOVED, SessionError, SessionService};
 use sessile_state::{Delta, SharedValue};
 
 use crate::support::*;
@@ -134,6 +134,22 @@ async fn configuration_reaches_the_events() {
             json!({"trace": "t1"})
         );
     }
+}
+
+#[tokio::test]
+async fn configuration_removes_no_keys() {
+    let sessions = with_session(SessionService::new(MemoryStore::new()), json!({"kept": 1})).await;
+    let removed = [(REMOVED.to_owned(), json!(["kept"]).into())].into();
+    let config = RunConfig { custom_metadata: removed, ..RunConfig::default() };
+
+    let events = runner(agent([reply("hi")]).build().unwrap(), &sessions)
+        .run(says("hello").with_config(config))
+        .collect()
+        .await
+        .unwrap();
+
+    assert_eq!(events[0].custom_metadata, None);
+    assert_eq!(state(&sessions).await, json!({"kept": 1}));
 }
 
 #[tokio::test]
