@@ -10,7 +10,7 @@ use crate::agent::Agent;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::model::FunctionDeclaration;
-use crate::runner::{RunRequest, Runner};
+use crate::runner::{RunConfig, RunRequest, Runner};
 
 /// An agent as a tool: another agent asks it and reads its answer.
 ///
@@ -92,8 +92,9 @@ impl AgentTool {
             builder = builder.memory(memory.clone());
         }
         let runner = builder.build().map_err(ToolError::failed)?;
-        let request =
-            RunRequest::new(key.user(), key.id()).with_text(question).with_config(ctx.config().clone());
+        // The question is not part of the answer.
+        let config = RunConfig { yield_user_message: false, ..ctx.config().clone() };
+        let request = RunRequest::new(key.user(), key.id()).with_text(question).with_config(config);
         let mut events = runner.run(request);
         let mut answer = String::new();
         while let Some(event) = events.next().await {

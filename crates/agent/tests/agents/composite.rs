@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sessile_agent::{
     Agent, AgentCallbacks, AgentError, AgentTool, CallbackContext, FunctionTool, InvocationContext, LlmAgent,
-    LoopAgent, ParallelAgent, Reducer, SequentialAgent, ToolContext,
+    LoopAgent, ParallelAgent, Reducer, RunConfig, SequentialAgent, ToolContext,
 };
 use sessile_session::{BoxError, Content, Event};
 
@@ -214,4 +214,19 @@ async fn an_agent_as_a_tool_shares_state_but_not_the_conversation() {
         state(&sessions).await,
         json!({"topic": "tea", "user:name": "Ada", "user:answer": "42 degrees"})
     );
+}
+
+#[tokio::test]
+async fn the_question_to_an_agent_as_a_tool_is_never_its_answer() {
+    let sessions = sessions().await;
+    let silent = SequentialAgent::new("silent", Vec::<Arc<dyn Agent>>::new()).unwrap();
+    let agent = agent([call("silent", json!({"request": "anyone there?"})), reply("no")])
+        .tool(AgentTool::new(silent))
+        .build()
+        .unwrap();
+    let config = RunConfig { yield_user_message: true, ..RunConfig::default() };
+
+    runner(agent, &sessions).run(says("ask").with_config(config)).collect().await.unwrap();
+
+    assert_eq!(log(&sessions).await[2], r#"agent: silent -> {"result":""}"#);
 }
