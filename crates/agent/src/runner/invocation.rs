@@ -43,7 +43,7 @@ pub(crate) struct Services {
 
 impl Invocation {
     /// Commits an event, applies what it changes to the state that its agent sees, and hands it on.
-    pub(crate) async fn emit(&self, frame: &Frame, event: Event) -> Result<Arc<Event>, AgentError> {
+    pub(crate) async fn emit(&self, frame: &Arc<Frame>, event: Event) -> Result<Arc<Event>, AgentError> {
         let event = self.complete(frame, event);
         let event = if event.is_partial() {
             if self.turn.is_over() {
@@ -57,30 +57,30 @@ impl Invocation {
         Ok(event)
     }
 
-    /// Commits an event and applies what it changes, without handing it on.
-    pub(crate) async fn commit(&self, frame: &Frame, event: Event) -> Result<Arc<Event>, AgentError> {
+    /// Commits an event and applies what it changes, without handing it on. What is stored is applied,
+    /// even if nobody waits for it any more.
+    pub(crate) async fn commit(&self, frame: &Arc<Frame>, event: Event) -> Result<Arc<Event>, AgentError> {
         let delta = (!event.actions.state_delta.is_empty()).then(|| event.delta());
         let mut session = self.session.clone().write_owned().await;
-        let (sessions, state) = (self.services.sessions.clone(), self.state.clone());
+        let (sessions, state, frame) = (self.services.sessions.clone(), self.state.clone(), frame.clone());
         let committed = self.turn.commit(Box::pin(async move {
             let version = session.version();
             let stored = sessions.append_with(&mut session, event, OnConflict::Merge).await?;
             if session.version() > version + 1 {
                 take_in(&state, &session, version, &stored.id);
             }
+            if let Some(delta) = delta {
+                frame.state.try_apply(&delta).map_err(AgentError::other)?;
+            }
+            if stored.actions.escalate == Some(true) {
+                frame.escalate();
+            }
+            if let Some(target) = &stored.actions.transfer_to_agent {
+                *frame.transfer() = Some(target.clone());
+            }
             Ok(stored)
         }));
-        let event = committed.await?;
-        if let Some(delta) = delta {
-            frame.state.try_apply(&delta).map_err(AgentError::other)?;
-        }
-        if event.actions.escalate == Some(true) {
-            frame.escalate();
-        }
-        if let Some(target) = &event.actions.transfer_to_agent {
-            *frame.transfer() = Some(target.clone());
-        }
-        Ok(event)
+        committed.await
     }
 
     /// Counts a model call.

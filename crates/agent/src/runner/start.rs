@@ -96,7 +96,7 @@ impl Inner {
     async fn commit_message(
         &self,
         run: &Invocation,
-        root: &Frame,
+        root: &Arc<Frame>,
         mut event: Event,
         goes_on: bool,
     ) -> Result<(), AgentError> {

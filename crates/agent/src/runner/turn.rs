@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use futures_util::future::BoxFuture;
-use sessile_session::{Event, SessionError, SessionKey};
+use sessile_session::{Event, SessionKey};
 use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 
@@ -18,7 +18,7 @@ use super::WhenBusy;
 use crate::error::AgentError;
 
 /// What a commit comes to.
-type Committed = Result<Arc<Event>, SessionError>;
+type Committed = Result<Arc<Event>, AgentError>;
 /// A commit that has begun.
 type Commit = BoxFuture<'static, Committed>;
 
@@ -100,7 +100,7 @@ struct Committing<'a> {
 }
 
 impl Future for Committing<'_> {
-    type Output = Result<Arc<Event>, AgentError>;
+    type Output = Committed;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut state = self.turn.state();
@@ -113,7 +113,7 @@ impl Future for Committing<'_> {
         state.commit = None;
         drop(state);
         self.done = true;
-        Poll::Ready(committed.map_err(AgentError::Session))
+        Poll::Ready(committed)
     }
 }
 

@@ -7,10 +7,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use serde_json::json;
-use sessile_agent::{RunError, Runner, WhenBusy};
+use sessile_agent::{Agent, AgentError, InvocationContext, RunError, Runner, WhenBusy};
 use sessile_session::{
-    Address, Appended, Commit, EventWindow, ListQuery, MemoryStore, NewSession, ScopeKey, SessionError,
-    SessionKey, SessionService, StateMap, Store, StoredSession, Version,
+    Address, Appended, Commit, Event, EventWindow, ListQuery, MemoryStore, NewSession, ScopeKey,
+    SessionError, SessionKey, SessionService, StateMap, Store, StoredSession, Version,
 };
 use sessile_state::Delta;
 use tokio::sync::Semaphore;
@@ -117,4 +117,39 @@ async fn a_run_that_is_dropped_before_its_commit_begins_writes_nothing() {
     store.gate.add_permits(10);
     runner.run(says("two")).collect().await.unwrap();
     assert_eq!(log(&sessions).await, ["user: two", "agent: hi"]);
+}
+
+/// Does not wait for its first event to be stored, and then looks whether its state has it.
+struct Impatient(Arc<Gated>);
+
+#[async_trait]
+impl Agent for Impatient {
+    fn name(&self) -> &str {
+        "impatient"
+    }
+
+    async fn run(&self, ctx: &InvocationContext) -> Result<(), AgentError> {
+        let changes = ctx.changes();
+        changes.state().set("written", 1);
+        changes.state().set("temp:written", 1);
+        changes.escalate();
+        let given_up = ctx.emit_with(Event::new("impatient"), changes).now_or_never();
+        assert!(given_up.is_none(), "the event is on its way to the store");
+        self.0.gate.add_permits(10);
+
+        let changes = ctx.changes();
+        changes.state().set("next", 2);
+        ctx.emit_with(Event::new("impatient"), changes).await?;
+        assert_eq!(json!(ctx.state().to_map()), json!({"written": 1, "temp:written": 1, "next": 2}));
+        assert!(ctx.has_escalated());
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_does_not_wait_for_a_commit_sees_its_changes_all_the_same() {
+    let (_, sessions, store) = gated(WhenBusy::Queue).await;
+    store.gate.add_permits(1); // for the message
+    run(Impatient(store), &sessions, "go").await.unwrap();
+    assert_eq!(state(&sessions).await, json!({"written": 1, "next": 2}));
 }
