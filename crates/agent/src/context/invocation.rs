@@ -78,7 +78,7 @@ impl InvocationContext {
         self.at(self.frame.below(agent))
     }
 
-    /// Emits what a callback said and changed, if it did either.
+    /// Emits what a callback said and changed, if it did either, also if `add` fails.
     pub(crate) async fn emit_changes(
         &self,
         content: Option<Content>,
@@ -91,8 +91,9 @@ impl InvocationContext {
         }
         let mut event = Event { content, ..Event::default() };
         add_changes(&mut event, delta, actions);
-        add(&mut event)?;
-        self.emit(event).await.map(drop)
+        let added = add(&mut event);
+        self.emit(event).await?;
+        added
     }
 }
 

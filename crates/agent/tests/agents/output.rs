@@ -118,3 +118,23 @@ async fn a_callback_that_answers_for_the_model_is_kept_and_after_agent_sees_it()
     run(agent, &sessions, "go").await.unwrap();
     assert_eq!(state(&sessions).await, json!({"answer": "cached", "copy": "cached"}));
 }
+
+#[tokio::test]
+async fn changes_of_a_callback_whose_answer_does_not_fit_are_kept() {
+    let sessions = sessions().await;
+    let agent = agent([])
+        .output_key("city")
+        .output_schema::<City>()
+        .before_agent(async |ctx: CallbackContext| {
+            ctx.state().set("asked", 1);
+            Ok(Some(Content::text("model", "no idea")))
+        })
+        .build()
+        .unwrap();
+
+    let error = run(agent, &sessions, "go").await.unwrap_err();
+
+    assert_eq!(error.error_type(), "OUTPUT_SCHEMA");
+    assert_eq!(log(&sessions).await, ["user: go", "agent: no idea", "agent: !OUTPUT_SCHEMA"]);
+    assert_eq!(state(&sessions).await, json!({"asked": 1}));
+}
