@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Number, Value};
-use sessile_state::{Change, Delta, SharedValue, State};
+use sessile_state::{Change, Delta, SharedValue, Snapshot};
 
 /// How writes of several tools or branches to one key in one step become one value.
 ///
@@ -34,7 +34,7 @@ pub(crate) struct Written<'a> {
 }
 
 /// Joins what writers changed side by side on the same state, in their order.
-pub(crate) fn merge(before: &State, writers: &[Written<'_>], reducers: &Reducers) -> Delta {
+pub(crate) fn merge(before: &Snapshot, writers: &[Written<'_>], reducers: &Reducers) -> Delta {
     let mut merged = Delta::new();
     let mut last_writer: BTreeMap<&str, &str> = BTreeMap::new();
     for Written { writer, delta } in writers {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use sessile_session::Event;
-use sessile_state::{Change, Delta, Scope};
+use sessile_session::{Event, Session};
+use sessile_state::{Change, Delta, Scope, Snapshot};
 
 use super::{Composite, composite};
 use crate::agent::Agent;
@@ -41,8 +41,8 @@ impl ParallelAgent {
         self
     }
 
-    /// What the branches changed, joined in their order.
-    fn merged(&self, ctx: &InvocationContext, branches: &[Arc<Frame>]) -> (Delta, Vec<String>) {
+    /// What the branches changed since `before`, joined in their order, and the keys that several changed.
+    fn merged(&self, before: &Snapshot, branches: &[Arc<Frame>]) -> (Delta, Vec<String>) {
         let names = self.composite.sub_agents.iter().map(|agent| agent.name());
         let writers: Vec<Written<'_>> = names
             .zip(branches)
@@ -55,25 +55,20 @@ impl ParallelAgent {
         let mut contested: Vec<String> =
             times.into_iter().filter(|(_, times)| *times > 1).map(|(key, _)| key.to_owned()).collect();
         contested.sort_unstable();
-        (merge(&ctx.frame.state, &writers, &self.reducers), contested)
+        (merge(before, &writers, &self.reducers), contested)
     }
 
     /// The changes that make the stored values of contested keys what the branches' order says.
-    async fn corrections(ctx: &InvocationContext, merged: &Delta, contested: &[String]) -> Delta {
-        ctx.with_session(|session| {
-            let mut delta = Delta::new();
-            for key in contested.iter().filter(|key| Scope::of(key).0 != Scope::Temp) {
-                match (merged.get(key), session.state().get_raw(key)) {
-                    (Some(Change::Set(value)), stored) if stored != Some(value) => {
-                        delta.set(key, value.clone())
-                    }
-                    (Some(Change::Remove), Some(_)) => delta.remove(key),
-                    _ => {}
-                }
+    fn corrections(session: &Session, merged: &Delta, contested: &[String]) -> Delta {
+        let mut delta = Delta::new();
+        for key in contested.iter().filter(|key| Scope::of(key).0 != Scope::Temp) {
+            match (merged.get(key), session.state().get_raw(key)) {
+                (Some(Change::Set(value)), stored) if stored != Some(value) => delta.set(key, value.clone()),
+                (Some(Change::Remove), Some(_)) => delta.remove(key),
+                _ => {}
             }
-            delta
-        })
-        .await
+        }
+        delta
     }
 }
 
@@ -87,6 +82,7 @@ impl Agent for ParallelAgent {
         ctx.frame.stop_on_escalation();
         let name = &self.composite.name;
         let agents = &self.composite.sub_agents;
+        let before = ctx.state();
         let branches: Vec<Arc<Frame>> =
             agents.iter().map(|agent| ctx.frame.branch(&format!("{name}.{}", agent.name()))).collect();
         let mut running: FuturesUnordered<_> = agents
@@ -105,13 +101,21 @@ impl Agent for ParallelAgent {
             }
         }
         drop(running);
-        let (merged, contested) = self.merged(ctx, &branches);
-        let corrections = Self::corrections(ctx, &merged, &contested).await;
+        // The session is free when no commit is under way any more, also none of a branch that was stopped.
+        let join = |session: &Session| {
+            let (merged, contested) = self.merged(&before, &branches);
+            let corrections = Self::corrections(session, &merged, &contested);
+            (merged, corrections)
+        };
+        let (merged, corrections) = ctx.with_session(join).await;
         ctx.frame.state.try_apply(&merged).map_err(AgentError::other)?;
-        outcome?;
-        if !corrections.is_empty() {
-            ctx.emit(Event::new(name).with_delta(&corrections)).await?;
+        if corrections.is_empty() || ctx.is_cancelled() {
+            return outcome;
         }
-        Ok(())
+        let corrected = ctx.emit(Event::new(name).with_delta(&corrections)).await;
+        if let (Err(_), Err(error)) = (&outcome, &corrected) {
+            tracing::error!(%error, session = %ctx.session_key(), "cannot store what the branches come to");
+        }
+        outcome.and(corrected.map(drop))
     }
 }

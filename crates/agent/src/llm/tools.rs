@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use serde_json::{Map, Value};
 use sessile_session::{Content, Event, EventActions, FunctionCall, FunctionResponse, ToolConfirmation};
-use sessile_state::SharedValue;
+use sessile_state::{SharedValue, Snapshot};
 
 use super::LlmAgent;
 use super::step::Next;
@@ -52,6 +52,7 @@ impl LlmAgent {
         calls: Vec<(&FunctionCall, Option<ToolConfirmation>)>,
     ) -> Result<Next, AgentError> {
         let all: Vec<&FunctionCall> = calls.iter().map(|(call, _)| *call).collect();
+        let before = (calls.len() != 1).then(|| ctx.state());
         let mut called = Vec::with_capacity(calls.len());
         if calls.len() == 1 {
             for (call, confirmation) in calls {
@@ -62,7 +63,7 @@ impl LlmAgent {
                 join_all(calls.into_iter().map(|(call, answer)| self.call_tool(ctx, call, answer))).await;
         }
         let failure = called.iter_mut().find_map(|called| called.failure.take());
-        let event = self.response_event(ctx, called);
+        let event = self.response_event(before.as_ref(), called);
         let answered = event.function_responses().next().is_some();
         let asks = self.confirmation_event(ctx, &all, &event);
         if let Some(asks) = asks {
@@ -80,8 +81,9 @@ impl LlmAgent {
         Ok(if done { Next::Done } else { Next::AskAgain })
     }
 
-    /// One event for all responses, in the order of the calls.
-    fn response_event(&self, ctx: &InvocationContext, called: Vec<Called>) -> Event {
+    /// One event for all responses, in the order of the calls. `before` is the state that they began with,
+    /// which a single call does not need.
+    fn response_event(&self, before: Option<&Snapshot>, called: Vec<Called>) -> Event {
         let mut event = Event::new(&self.name);
         let mut parts = Vec::with_capacity(called.len());
         let mut written = Vec::with_capacity(called.len());
@@ -102,12 +104,12 @@ impl LlmAgent {
                 parts.push(response.into());
             }
         }
-        let delta = match written.len() {
-            1 => written.remove(0),
-            _ => {
+        let delta = match before {
+            None => written.remove(0),
+            Some(before) => {
                 let writers: Vec<Written<'_>> =
                     names.iter().zip(written).map(|(writer, delta)| Written { writer, delta }).collect();
-                merge(&ctx.frame.state, &writers, &self.reducers)
+                merge(before, &writers, &self.reducers)
             }
         };
         add_changes(&mut event, delta, actions);

@@ -8,7 +8,7 @@ use sessile_agent::{
     Agent, AgentCallbacks, AgentError, AgentTool, CallbackContext, FunctionTool, InvocationContext, LlmAgent,
     LoopAgent, ParallelAgent, Reducer, RunConfig, SequentialAgent, ToolContext,
 };
-use sessile_session::{BoxError, Content, Event};
+use sessile_session::{BoxError, Content, Event, MemoryStore, SessionService};
 
 use crate::support::*;
 
@@ -177,6 +177,95 @@ async fn a_branch_that_fails_ends_the_others() {
 
     assert_eq!(error.error_type(), "BROKEN");
     assert_eq!(state(&sessions).await, json!({"began": true}));
+}
+
+#[tokio::test]
+async fn a_branch_that_fails_does_not_undo_the_order_of_the_others() {
+    let sessions = sessions().await;
+    let fails = LlmAgent::builder("fails")
+        .model(Says("never said"))
+        .before_agent(async |_: CallbackContext| {
+            tokio::time::sleep(Duration::from_millis(60)).await;
+            Err("broken".into())
+        })
+        .build()
+        .unwrap();
+    let slow = writer("slow", 30, json!({"plain": "slow", "list": "+slow"}));
+    let fast = writer("fast", 0, json!({"plain": "fast", "list": "+fast"}));
+    let branches: [Arc<dyn Agent>; 3] = [slow, fast, Arc::new(fails)];
+    let parallel = ParallelAgent::new("par", branches).unwrap().with_reducer("list", Reducer::Append);
+
+    let error = run(parallel, &sessions, "go").await.unwrap_err();
+
+    assert!(error.to_string().contains("broken"), "{error}");
+    assert_eq!(state(&sessions).await, json!({"plain": "fast", "list": ["slow", "fast"]}));
+}
+
+/// Adds to `sum` after a while, if it is told to, while someone else sets it.
+struct Disturbed {
+    sessions: SessionService,
+    adds: bool,
+}
+
+#[async_trait::async_trait]
+impl Agent for Disturbed {
+    fn name(&self) -> &str {
+        "disturbed"
+    }
+
+    async fn run(&self, ctx: &InvocationContext) -> Result<(), AgentError> {
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        let changes = ctx.changes();
+        if self.adds {
+            changes.state().modify("sum", 0, |sum: i64| sum + 2);
+        }
+        self.sessions.transact(&key(), |state| Ok(state.try_set("sum", 1000)?)).await?;
+        ctx.emit_with(Event::new("disturbed"), changes).await?;
+        Ok(())
+    }
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Add {
+    number: i64,
+}
+
+#[tokio::test]
+async fn a_reducer_compares_with_what_was_there_before_the_branches() {
+    let sessions = with_session(SessionService::new(MemoryStore::new()), json!({"sum": 100})).await;
+    let add = FunctionTool::new("add", "", async |add: Add, ctx: ToolContext| {
+        ctx.state().try_modify("sum", 0, |sum: i64| sum + add.number)?;
+        Ok::<_, BoxError>(())
+    });
+    let adds = agent([call("add", json!({"number": 1})), reply("ok")]).tool(add).build().unwrap();
+    let disturbed = Disturbed { sessions: sessions.clone(), adds: true };
+    let branches: [Arc<dyn Agent>; 2] = [Arc::new(adds), Arc::new(disturbed)];
+    let parallel = ParallelAgent::new("par", branches).unwrap().with_reducer("sum", Reducer::Add);
+
+    run(parallel, &sessions, "go").await.unwrap();
+
+    assert_eq!(state(&sessions).await, json!({"sum": 103}));
+}
+
+#[tokio::test]
+async fn a_reducer_compares_with_what_was_there_before_the_calls() {
+    let sessions = with_session(SessionService::new(MemoryStore::new()), json!({"sum": 100})).await;
+    let add = FunctionTool::new("add", "", async |add: Add, ctx: ToolContext| {
+        ctx.state().try_modify("sum", 0, |sum: i64| sum + add.number)?;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        Ok::<_, BoxError>(())
+    });
+    let adds = agent([calls([("add", json!({"number": 1})), ("add", json!({"number": 2}))]), reply("ok")])
+        .tool(add)
+        .reducer("sum", Reducer::Add)
+        .build()
+        .unwrap();
+    let disturbed = Disturbed { sessions: sessions.clone(), adds: false };
+    let branches: [Arc<dyn Agent>; 2] = [Arc::new(adds), Arc::new(disturbed)];
+
+    run(ParallelAgent::new("par", branches).unwrap(), &sessions, "go").await.unwrap();
+
+    assert_eq!(state(&sessions).await, json!({"sum": 103}));
 }
 
 #[tokio::test]
