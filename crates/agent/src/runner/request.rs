@@ -72,7 +72,8 @@ pub struct RunConfig {
     pub streaming: Streaming,
     /// How often the models may be asked in one run; 0 is as often as they like.
     pub max_llm_calls: u32,
-    /// Notes for every event of the run; an event's own notes come first.
+    /// Notes for every event of the run; an event's own notes come first. Those whose names begin with
+    /// `sessile:` or `__adk_internal_` mean something to the runtime, and reach no event.
     pub custom_metadata: BTreeMap<String, SharedValue>,
     /// The events that agents look back on.
     pub window: EventWindow,
