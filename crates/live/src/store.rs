@@ -1,6 +1,6 @@
 //! A live session as a stored one: at the end of each turn what was said, called and changed becomes events.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sessile_session::{
@@ -34,8 +34,8 @@ pub(crate) struct StoreLink {
     /// Events that are not stored yet, oldest first. Each stays as it is until it is: should it have been stored without our
     /// hearing of it, the same event again changes nothing.
     waiting: Vec<Event>,
-    /// Keys that cannot be stored: told once, not with every turn.
-    refused: BTreeSet<String>,
+    /// Keys that cannot be stored, and the values that they have: told once, not with every turn.
+    refused: BTreeMap<String, SharedValue>,
 }
 
 /// What a session goes on from.
@@ -88,7 +88,7 @@ impl StoreLink {
             action: "fill the live session's state",
             source: Box::new(error),
         })?;
-        Ok((Self { service, key, author, stored, waiting: Vec::new(), refused: BTreeSet::new() }, restored))
+        Ok((Self { service, key, author, stored, waiting: Vec::new(), refused: BTreeMap::new() }, restored))
     }
 
     /// Stores a turn and what changed, and takes in what others changed meanwhile. Returns what went wrong; that is tried
@@ -140,11 +140,12 @@ impl StoreLink {
             last.interrupted = turn.interrupted.then_some(true);
         }
         let invocation = format!("live-{}", shared.ids.new_id());
-        let now = shared.clock.now();
+        let mut time = shared.clock.now();
         for event in &mut events {
             event.id = shared.ids.new_id();
             event.invocation_id.clone_from(&invocation);
-            event.timestamp = now;
+            event.timestamp = time;
+            time += 1e-6; // google-adk puts events of one time in the order of their ids
         }
         events
     }
@@ -166,8 +167,9 @@ impl StoreLink {
         }
         let now = state.snapshot();
         let mut delta = Delta::new();
-        for (key, value) in now.iter().filter(|(key, _)| is_stored(key) && !self.refused.contains(*key)) {
-            if stored.remove(key).as_ref() != Some(&value) {
+        for (key, value) in now.iter().filter(|(key, _)| is_stored(key)) {
+            let before = stored.remove(key);
+            if before.as_ref() != Some(&value) && self.refused.get(key) != Some(&value) {
                 delta.set(key, value);
             }
         }
@@ -190,14 +192,19 @@ impl StoreLink {
                 Err(SessionError::InvalidState { key, reason }) => {
                     problems.push(format!("the state key {key:?} is not stored: {reason}"));
                     let mut delta = event.delta();
-                    let before = delta.len();
-                    delta.retain(|other| other != key);
-                    if delta.len() == before {
+                    let Some(Change::Set(value)) = delta.get(&key).cloned() else {
                         return Err(SessionError::InvalidState { key, reason });
-                    }
+                    };
+                    delta.retain(|other| other != key);
                     event.set_delta(&delta);
                     event.id = shared.ids.new_id();
-                    self.refused.insert(key);
+                    self.refused.insert(key, value);
+                }
+                // Nor what was said keep what comes after it.
+                Err(SessionError::InvalidEvent { reason, .. }) if event.content.is_some() => {
+                    problems.push(format!("what was said in this part of the turn is not stored: {reason}"));
+                    event.content = None;
+                    event.id = shared.ids.new_id();
                 }
                 Err(error) => return Err(error),
             }

@@ -202,6 +202,9 @@ async fn run_lane(mut lane: ControlLane) {
         Err(_) => {
             let reason = shared.report("a callback panicked; the session is over");
             shared.stop.send_replace(true);
+            if AssertUnwindSafe(lane.store_rest()).catch_unwind().await.is_err() {
+                shared.report("what was not stored yet cannot be stored: a callback panicked again");
+            }
             Some(reason)
         }
     };

@@ -60,6 +60,17 @@ impl ToolRuns {
         }
     }
 
+    /// Keeps the answer of a task that ended, unless it was stopped before and answered so; returns its batch.
+    fn keep(&mut self, (task, result): Finished) -> Option<u64> {
+        let (number, place) = self.places.remove(&task)?;
+        let batch = self.batches.get(&number).filter(|batch| batch.answers[place].is_none())?;
+        let call = batch.calls[place].clone();
+        let answer =
+            result.unwrap_or_else(|reason| (ToolResponse::error(&call, reason), ToolOutcome::Failed));
+        self.answer(number, place, answer);
+        Some(number)
+    }
+
     /// Takes a batch whose calls are all answered.
     fn take_complete(&mut self, batch: u64) -> Option<Batch> {
         let complete =
@@ -154,17 +165,10 @@ impl ControlLane {
     }
 
     /// A tool has ended.
-    pub(super) async fn tool_finished(&mut self, (task, result): Finished) {
-        let Some((number, place)) = self.runs.places.remove(&task) else { return };
-        let Some(batch) = self.runs.batches.get(&number) else { return };
-        if batch.answers[place].is_some() {
-            return; // it was stopped, and answered so
+    pub(super) async fn tool_finished(&mut self, finished: Finished) {
+        if let Some(number) = self.runs.keep(finished) {
+            self.finish(number).await;
         }
-        let call = batch.calls[place].clone();
-        let answer =
-            result.unwrap_or_else(|reason| (ToolResponse::error(&call, reason), ToolOutcome::Failed));
-        self.runs.answer(number, place, answer);
-        self.finish(number).await;
     }
 
     /// The server takes calls back.
@@ -177,8 +181,14 @@ impl ControlLane {
 
     /// Nobody is there any more to hear the answers; what became of the calls is noted all the same.
     pub(super) async fn lose_calls(&mut self, reason: &str) {
-        let stopped = self.runs.stop(reason, |_| true);
-        for number in stopped {
+        self.runs.stop(reason, |_| true);
+        // Those that had ended by themselves, and were not asked yet, have a result.
+        while let Some(finished) = self.runs.next().await {
+            self.runs.keep(finished);
+        }
+        let mut numbers: Vec<u64> = self.runs.batches.keys().copied().collect();
+        numbers.sort_unstable();
+        for number in numbers {
             if let Some(batch) = self.runs.take_complete(number) {
                 let mut problems = Vec::new();
                 self.note_answers(&batch, batch.answers.iter().flatten().cloned().collect(), &mut problems);
@@ -189,7 +199,6 @@ impl ControlLane {
         }
         self.runs.batches.clear();
         self.runs.places.clear();
-        self.runs.tasks.shutdown().await;
     }
 
     /// Sends the answers of a batch, once there are all of them.

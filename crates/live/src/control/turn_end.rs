@@ -49,7 +49,7 @@ impl ControlLane {
     }
 
     /// Stores what is left when the session ends in the middle of a turn.
-    pub(super) async fn store_rest(&mut self) {
+    pub(crate) async fn store_rest(&mut self) {
         let turn = lock(&self.shared.transcript).end(self.turns.saturating_add(1));
         self.store(&turn, false).await;
     }

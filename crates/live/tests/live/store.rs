@@ -190,6 +190,51 @@ scenarios! {
     }
 }
 
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Note {
+    text: String,
+}
+
+scenarios! {
+    async fn what_cannot_be_stored_keeps_nothing_else_from_being_stored() {
+        let service = SessionService::new(Flaky::default());
+        service.create(CreateSession::new("desk", "ada").with_id("s1")).await.unwrap();
+        let note = LiveTool::function("note", "", async |note: Note, ctx: ToolContext| {
+            ctx.state().set("note", note.text);
+            ctx.state().modify("notes", 0, |count: u32| count + 1);
+            Ok(json!({}))
+        });
+        let turn = |script: Script, text: &str, spoken: &str| {
+            script
+                .send(call(&format!("c-{spoken}"), "note", json!({ "text": text })))
+                .wait_for("toolResponse")
+                .send(spoke(spoken))
+                .send(turn_complete())
+        };
+        let script = turn(Script::new(), "ok", "one");
+        let script = turn(script.wait_for("clientContent"), "a\0b", "two \0");
+        let script = turn(script.wait_for("clientContent"), "fine", "three");
+        let mut session = connect(script, |live| live.tool(note).session(service.clone(), key())).await;
+        let notes = async || {
+            let stored = service.get(&key(), EventWindow::ALL).await.unwrap().unwrap();
+            (stored.state().get::<String>("note").unwrap(), stored.state().get::<u32>("notes").unwrap())
+        };
+        session.turn().await;
+        assert_eq!(notes().await, ("ok".to_owned(), 1));
+        session.handle.send_text("next").await.unwrap();
+        session.turn().await;
+        assert_eq!(notes().await, ("ok".to_owned(), 2), "the refused value is not stored, and removes nothing");
+        session.handle.send_text("next").await.unwrap();
+        session.turn().await;
+        assert_eq!(notes().await, ("fine".to_owned(), 3), "a value that can be stored is stored again");
+        let stored = service.get(&key(), EventWindow::ALL).await.unwrap().unwrap();
+        let times: Vec<f64> = stored.events().iter().map(|event| event.timestamp).collect();
+        assert!(times.is_sorted_by(|before, after| before < after), "google-adk orders by time: {times:?}");
+        let texts: Vec<String> = stored.events().iter().map(|event| event.text()).collect();
+        assert!(texts.contains(&"one".to_owned()) && texts.contains(&"three".to_owned()), "{texts:?}");
+    }
+}
+
 /// A store that refuses appends when told to.
 #[derive(Clone, Default)]
 struct Flaky {
@@ -222,6 +267,16 @@ impl Store for Flaky {
     async fn append(&self, commit: Commit) -> Result<Appended, SessionError> {
         if self.fails.load(std::sync::atomic::Ordering::SeqCst) {
             return Err(SessionError::Backend { action: "append", source: "the disk is gone".into() });
+        }
+        // As PostgreSQL, which cannot hold U+0000.
+        let reason = "it contains U+0000".to_owned();
+        let holds_zero = |text: &str| text.contains("\\u0000");
+        let delta = &commit.event.actions.state_delta;
+        if let Some((key, _)) = delta.iter().find(|(_, value)| holds_zero(&value.to_string())) {
+            return Err(SessionError::InvalidState { key: key.clone(), reason });
+        }
+        if holds_zero(&commit.event.to_stored_json().unwrap()) {
+            return Err(SessionError::InvalidEvent { id: commit.event.id.clone(), reason });
         }
         self.inner.append(commit).await
     }
