@@ -92,6 +92,17 @@ impl PostgresStore {
     }
 }
 
+/// A session that is made and cannot be read: nobody may be told that nothing was done.
+fn created_unread(error: SessionError) -> SessionError {
+    match error {
+        SessionError::Unavailable { .. } | SessionError::Backend { .. } => {
+            let (action, advice) = CREATING;
+            SessionError::InDoubt { action, advice, source: error.into() }
+        }
+        other => other,
+    }
+}
+
 #[async_trait]
 impl Store for PostgresStore {
     async fn create(&self, new: NewSession) -> Result<StoredSession, SessionError> {
@@ -103,7 +114,7 @@ impl Store for PostgresStore {
         if !created.is_some_and(|row| row.get(0)) {
             return Err(SessionError::AlreadyExists { key: new.key });
         }
-        let made = self.get(&new.key, EventWindow::ALL).await?;
+        let made = self.get(&new.key, EventWindow::ALL).await.map_err(created_unread)?;
         made.ok_or(SessionError::NotFound { key: new.key })
     }
 

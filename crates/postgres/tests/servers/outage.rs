@@ -142,3 +142,19 @@ async fn what_cannot_be_repeated_is_reported_as_in_doubt() {
     assert_in_doubt(first.write_app_state("shop", &n(2)).await, "read the state");
     assert_eq!(json!(first.app_state("shop").await.unwrap()), json!({"n": 2}));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_is_made_and_cannot_be_read_is_in_doubt() {
+    let cluster = Cluster::start();
+    let proxy = Proxy::start(cluster.port()).await;
+    let url =
+        format!("postgresql://postgres@127.0.0.1:{}/postgres?sslmode=disable&pool_size=1", proxy.port());
+    let service = service(&url).await;
+    let create = |id: &str| CreateSession::new("shop", "ada").with_id(id);
+    service.create(create("s")).await.unwrap();
+    // The answer of the commit comes through, and none of those to the reads after it.
+    proxy.lose_all_answers_after(1);
+    assert_in_doubt(service.create(create("unread")).await, "create it again");
+    proxy.mend();
+    assert!(matches!(service.create(create("unread")).await, Err(SessionError::AlreadyExists { .. })));
+}

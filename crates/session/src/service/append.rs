@@ -35,6 +35,9 @@ impl SessionService {
 
     /// [`append`](Self::append), with a choice of what happens when the session was changed.
     ///
+    /// What is stored is never reported as failed: if the events of others cannot be read after the append, the
+    /// session in hand stays as it was, and the next append brings it up to date.
+    ///
     /// # Errors
     ///
     /// As [`append`](Self::append); no [`SessionError::Conflict`] with [`OnConflict::Merge`].
@@ -56,7 +59,7 @@ impl SessionService {
                     let event = SessionEvent { version: appended.version, event: event.clone() };
                     session.advance(event, appended.update_time);
                 } else if appended.version > session.version() {
-                    self.refresh(session).await?;
+                    self.refresh(session).await;
                 }
                 Ok(event)
             }
@@ -106,14 +109,13 @@ impl SessionService {
         event
     }
 
-    /// Reads what others appended, and adds it to the events in hand.
-    async fn refresh(&self, session: &mut Session) -> Result<(), SessionError> {
+    /// Reads what others appended, and adds it to the events in hand. If that fails they stay as they are, which is
+    /// an earlier version and no wrong one.
+    async fn refresh(&self, session: &mut Session) {
         let window = EventWindow::after_version(session.version());
-        let Some(now) = self.get(session.key(), window).await? else {
-            return Err(SessionError::NotFound { key: session.key().clone() });
-        };
-        session.catch_up(now);
-        Ok(())
+        if let Ok(Some(now)) = self.get(session.key(), window).await {
+            session.catch_up(now);
+        }
     }
 }
 
