@@ -345,9 +345,16 @@ pub fn apply(state: &mut StateMap, delta: &Delta) {
     }
 }
 
-/// The time of a session's last change after an event: the event's own, or a microsecond later
-/// than before if that is not later. A changed session thus always has a changed time, which is
-/// what google-adk looks at to find that its copy is stale.
+/// The time of a session's last change after an event: the event's own, or a moment later than before
+/// if that is not later. A changed session thus always has a changed time, which is what google-adk
+/// looks at to find that its copy is stale.
+///
+/// The moment is a microsecond, which is what databases can hold. Far from 1970 an `f64` cannot tell
+/// microseconds apart, and the moment is long enough for it up to the year 9999.
 pub fn next_update_time(before: f64, event: f64) -> f64 {
-    if event > before { event } else { before + 1e-6 }
+    let moment = if before.abs() < EXACT_TO_MICROSECONDS { 1e-6 } else { 64e-6 };
+    if event > before { event } else { before + moment }
 }
+
+/// The Unix second, in the year 2242, from which on an `f64` has steps of more than a microsecond.
+const EXACT_TO_MICROSECONDS: f64 = 8_589_934_592.0;

@@ -7,6 +7,7 @@ cases!(
     equal_timestamps_keep_the_order_of_appending,
     an_earlier_timestamp_does_not_reorder,
     versions_count_the_events,
+    a_changed_session_has_a_changed_time_up_to_the_year_9999,
 );
 
 async fn append_all(service: &SessionService, events: &[(&str, f64)]) -> sessile_session::Session {
@@ -36,4 +37,20 @@ async fn an_earlier_timestamp_does_not_reorder(service: SessionService) {
 async fn versions_count_the_events(service: SessionService) {
     let read = append_all(&service, &[("a", 1.0), ("b", 1.0), ("c", 1.0)]).await;
     assert_eq!(read.events().iter().map(|event| event.version).collect::<Vec<_>>(), [1, 2, 3]);
+}
+
+async fn a_changed_session_has_a_changed_time_up_to_the_year_9999(service: SessionService) {
+    for (id, timestamp) in [("now", 5e9), ("next", 8_589_934_591.999_999), ("far", 2e10), ("last", 2.534e11)]
+    {
+        let mut session = session(&service, id, empty()).await;
+        let mut before = f64::MIN;
+        for n in 0..6 {
+            let event = Event { timestamp, ..saying(&format!("e{n}"), "x") };
+            service.append(&mut session, event).await.unwrap();
+            let read = stored(&service, session.key()).await.last_update_time();
+            assert!(read > before, "{id}: {read} after {before}");
+            assert_eq!(session.last_update_time(), read, "{id}");
+            before = read;
+        }
+    }
 }

@@ -1,3 +1,14 @@
+-- A changed session always has a changed time: that is how google-adk finds that its copy is stale. Far from 1970
+-- numbers cannot tell microseconds apart, so the moment is longer there.
+CREATE FUNCTION sessile_moment_after(before TIMESTAMP) RETURNS TIMESTAMP
+LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    IF abs(extract(epoch FROM before)) < 8589934592 THEN
+        RETURN before + interval '1 microsecond';
+    END IF;
+    RETURN before + interval '64 microseconds';
+END $$;
+
 -- Appends a whole batch of events a table at a time. Every row of a session or of shared state is written once,
 -- however many events change it.
 --
@@ -7,7 +18,7 @@
 --
 -- Plans are made while the tables are small and kept when they are large, so every row must be found by its key
 -- whatever the planner thinks of the tables: by a fenced lookup (`OFFSET 0`) for each key, and by its place (`ctid`).
-CREATE FUNCTION sessile_append_all(
+CREATE OR REPLACE FUNCTION sessile_append_all(
     session_apps TEXT[], session_users TEXT[], session_ids TEXT[],
     user_apps TEXT[], user_ids TEXT[], app_names TEXT[],
     places INT[], user_places INT[], app_places INT[],
@@ -105,8 +116,7 @@ BEGIN
         ELSE
             statuses[n] := 'done';
             versions[here] := versions[here] + 1;
-            -- A changed session always has a changed time: that is how google-adk finds that its copy is stale.
-            moments[here] := greatest(sessile_time(seconds[n]), moments[here] + interval '1 microsecond');
+            moments[here] := greatest(sessile_time(seconds[n]), sessile_moment_after(moments[here]));
             touched[here] := true;
             answer_versions[n] := versions[here]; answer_moments[n] := moments[here];
             IF session_deltas[n] IS NOT NULL THEN
