@@ -126,9 +126,7 @@ fn run(mut connection: Connection, layout: Layout, mut waiting: mpsc::Receiver<B
         match done {
             Ok(()) => tasks.into_iter().for_each(|task| task.finish(None)),
             // One bad write must not fail its neighbours: each for itself.
-            Err(_) => {
-                tasks.into_iter().for_each(|task| commit_alone(&mut connection, layout, &mut cache, task));
-            }
+            Err(_) => commit_each(&mut connection, layout, &mut cache, tasks),
         }
     }
 }
@@ -144,11 +142,22 @@ fn shared(error: &Arc<SessionError>) -> SessionError {
     }
 }
 
-fn commit_alone(connection: &mut Connection, layout: Layout, cache: &mut Cache, task: Box<dyn Task>) {
-    let mut tasks = [task];
-    let done = begin(connection).and_then(|transaction| commit(transaction, layout, cache, &mut tasks));
-    let [task] = tasks;
-    task.finish(done.err());
+/// Does each task in a transaction of its own. If none can be begun, the tasks that are left fail with it.
+fn commit_each(connection: &mut Connection, layout: Layout, cache: &mut Cache, tasks: Vec<Box<dyn Task>>) {
+    let mut refused = None;
+    for task in tasks {
+        if let Some(error) = &refused {
+            task.finish(Some(shared(error)));
+            continue;
+        }
+        let mut alone = [task];
+        let done = match begin(connection) {
+            Ok(transaction) => commit(transaction, layout, cache, &mut alone),
+            Err(error) => Err(shared(refused.insert(Arc::new(error)))),
+        };
+        let [task] = alone;
+        task.finish(done.err());
+    }
 }
 
 fn begin(connection: &mut Connection) -> Result<Transaction<'_>, SessionError> {
@@ -181,4 +190,38 @@ fn perform(
         task.perform(&mut batch)?;
     }
     batch.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn when_the_file_is_locked_after_a_failed_batch_one_wait_is_enough_for_all() {
+        let path = tempfile::tempdir().expect("a temporary folder is made").keep().join("sessile.db");
+        let mut connection = Connection::open(&path).expect("the file opens");
+        connection.busy_timeout(Duration::from_millis(1)).expect("it can be set");
+        let other = Connection::open(&path).expect("the file opens");
+        other.execute_batch("BEGIN IMMEDIATE").expect("the file is locked");
+        let (tasks, answers): (Vec<_>, Vec<_>) = (0..3)
+            .map(|_| {
+                let (reply, answer) = oneshot::channel::<Result<(), SessionError>>();
+                let write = Write { work: |_: &mut Batch<'_>| Ok(()), answer: None, reply };
+                (Box::new(write) as Box<dyn Task>, answer)
+            })
+            .unzip();
+        commit_each(&mut connection, Layout::Adk, &mut Cache::default(), tasks);
+        let causes: Vec<_> = answers
+            .into_iter()
+            .map(|answer| match answer.blocking_recv() {
+                Ok(Err(SessionError::Unavailable { source, .. })) => {
+                    source.downcast::<Arc<SessionError>>().expect("the error is shared")
+                }
+                other => panic!("the file is locked: {other:?}"),
+            })
+            .collect();
+        assert!(causes.iter().all(|cause| Arc::ptr_eq(cause, &causes[0])), "it was begun once");
+    }
 }
