@@ -32,7 +32,7 @@ pub struct SqliteStore {
 struct Readers {
     options: SqliteOptions,
     /// One permit for each connection.
-    free: Semaphore,
+    free: Arc<Semaphore>,
     /// Connections that nobody uses now. A std mutex: it is never held across an `.await`.
     idle: Mutex<Vec<Connection>>,
 }
@@ -78,7 +78,8 @@ impl SqliteStore {
         let mut connection = options.open_writer()?;
         let layout = migrate(&mut connection).map_err(|error| not_migrated(&options.path, error))?;
         let writer = Writer::start(connection, layout)?;
-        let readers = Readers { free: Semaphore::new(options.readers), idle: Mutex::default(), options };
+        let readers =
+            Readers { free: Arc::new(Semaphore::new(options.readers)), idle: Mutex::default(), options };
         Ok(Self { layout, writer, readers: Arc::new(readers) })
     }
 
@@ -87,17 +88,17 @@ impl SqliteStore {
         &self,
         work: impl FnOnce(&mut Connection, Layout) -> Result<T, SessionError> + Send + 'static,
     ) -> Result<T, SessionError> {
-        let permit = self.readers.free.acquire().await.map_err(doing("wait for a connection"))?;
+        let free = self.readers.free.clone();
+        let permit = free.acquire_owned().await.map_err(doing("wait for a connection"))?;
         let (readers, layout) = (self.readers.clone(), self.layout);
         let read = tokio::task::spawn_blocking(move || {
             let mut connection = readers.take()?;
             let result = work(&mut connection, layout);
             readers.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+            drop(permit); // here, because whoever asked may go before the work ends
             result
         });
-        let result = read.await.map_err(doing("read"))?;
-        drop(permit);
-        result
+        read.await.map_err(doing("read"))?
     }
 }
 
