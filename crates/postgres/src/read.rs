@@ -1,5 +1,6 @@
 //! What is read, each in one statement and so from one moment.
 
+use std::ops::Range;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -121,6 +122,9 @@ fn session(row: &Row, app: &str) -> Result<StoredSession, SessionError> {
     })
 }
 
+/// The Unix seconds that a timestamp of PostgreSQL can hold: to the year 294276.
+const TIMES: Range<f64> = -210_866_803_200.0..9_224_318_016_000.0;
+
 pub(crate) async fn list(client: &Client, query: &ListQuery) -> Result<Vec<StoredSession>, SessionError> {
     let mut text = SESSION.to_owned();
     let mut values: Vec<&(dyn ToSql + Sync)> = vec![&query.app];
@@ -130,6 +134,9 @@ pub(crate) async fn list(client: &Client, query: &ListQuery) -> Result<Vec<Store
     }
     let (compare, order) = if query.newest_first { ("<", "DESC") } else { (">", "ASC") };
     if let Some(after) = &query.after {
+        if !TIMES.contains(&after.update_time) {
+            return Err(SessionError::InvalidCursor);
+        }
         let first = values.len() + 1;
         values.extend([&after.update_time as &(dyn ToSql + Sync), &after.user, &after.id]);
         let (second, third) = (first + 1, first + 2);

@@ -153,7 +153,7 @@ pub(crate) fn list(
     let (compare, order) = if query.newest_first { ("<", "DESC") } else { (">", "ASC") };
     if let Some(after) = &query.after {
         let first = values.len() + 1;
-        values.push(layout.write_time(after.update_time).map_err(doing("write a time"))?);
+        values.push(layout.write_time(after.update_time).map_err(|_| SessionError::InvalidCursor)?);
         values.push(Value::Text(after.user.clone()));
         values.push(Value::Text(after.id.clone()));
         let (second, third) = (first + 1, first + 2);

@@ -12,6 +12,7 @@ cases!(
     newest_first_on_request,
     pages_do_not_skip_or_repeat,
     a_token_of_nowhere_is_refused,
+    a_token_of_an_impossible_time_is_refused_or_ends_the_list,
 );
 
 fn of(user: Option<&str>) -> ListSessions {
@@ -95,8 +96,21 @@ async fn pages_do_not_skip_or_repeat(service: SessionService) {
 }
 
 async fn a_token_of_nowhere_is_refused(service: SessionService) {
-    for token in ["", "rubbish", "[1]", "[9218868437227405312,\"a\",\"b\"]"] {
+    let nul = [r#"[0,"a\u0000","b"]"#, r#"[0,"a","\u0000b"]"#];
+    for token in ["", "rubbish", "[1]", "[9218868437227405312,\"a\",\"b\"]"].into_iter().chain(nul) {
         let list = ListSessions { page_token: Some(token.to_owned()), ..of(None) };
         assert!(matches!(service.list(&list).await, Err(SessionError::InvalidCursor)), "{token}");
+    }
+}
+
+async fn a_token_of_an_impossible_time_is_refused_or_ends_the_list(service: SessionService) {
+    session(&service, "s", empty()).await;
+    for time in [1e300, 1e13] {
+        let token = json!([f64::to_bits(time), "a", "b"]).to_string();
+        let list = ListSessions { page_token: Some(token), ..of(None) };
+        match service.list(&list).await {
+            Ok(page) => assert!(page.sessions.is_empty() && page.next.is_none(), "{time}"),
+            Err(error) => assert!(matches!(error, SessionError::InvalidCursor), "{time}: {error}"),
+        }
     }
 }

@@ -64,7 +64,7 @@ fn parse(token: &str) -> Result<ListPlace, SessionError> {
     let (bits, user, id) =
         serde_json::from_str::<(u64, String, String)>(token).map_err(|_| SessionError::InvalidCursor)?;
     let update_time = f64::from_bits(bits);
-    if !update_time.is_finite() {
+    if !update_time.is_finite() || user.contains('\0') || id.contains('\0') {
         return Err(SessionError::InvalidCursor);
     }
     Ok(ListPlace { update_time, user, id })
