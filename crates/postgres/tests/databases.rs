@@ -51,6 +51,28 @@ async fn another_connection_sees_everything() {
 }
 
 #[tokio::test]
+async fn a_database_of_the_second_migration_is_brought_up_to_date() {
+    let url = new_schema().await;
+    let first = service(&url).await;
+    let mut session = first.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
+    // What the third migration adds is missing, and what it replaces is there.
+    sql(
+        &url,
+        "DROP FUNCTION sessile_moment_after; UPDATE sessile_meta SET value = '2' WHERE key = 'migration'",
+    )
+    .await;
+    let second = service(&url).await;
+    for _ in 0..2 {
+        let before = session.last_update_time();
+        let event = Event { timestamp: 2.5e11, ..setting(json!({"a": 1})) };
+        second.append(&mut session, event).await.unwrap();
+        assert!(session.last_update_time() > before);
+    }
+    let schema = PostgresSchema::of(&PostgresOptions::from_url(&url).unwrap()).await.unwrap();
+    assert_eq!(schema.migration, schema.latest);
+}
+
+#[tokio::test]
 async fn many_may_start_on_an_empty_database_at_once() {
     let url = new_schema().await;
     let starts: Vec<_> = (0..6)
