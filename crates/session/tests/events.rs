@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use sessile_session::{
-    Bytes, Content, Event, EventActions, EventExtras, FunctionCall, FunctionResponse, Part, PartExtras,
-    REMOVED, Stored,
+    ActionExtras, Bytes, Content, Event, EventActions, EventExtras, FunctionCall, FunctionResponse, Part,
+    PartExtras, REMOVED, Stored,
 };
 use sessile_state::Delta;
 
@@ -133,8 +133,8 @@ fn is_final_response() {
     };
     let with =
         |parts: Vec<Part>| Event::new("a").with_content(Content { parts: Some(parts), ..Content::default() });
-    let mut skipping = EventActions::default();
-    skipping.skip_summarization = Some(true);
+    let extras = ActionExtras { skip_summarization: Some(true), ..ActionExtras::default() };
+    let skipping = EventActions { extras: extras.into(), ..EventActions::default() };
 
     assert!(Event::new("a").is_final_response(), "an event of state alone");
     assert!(with(vec![Part::text("done")]).is_final_response());
