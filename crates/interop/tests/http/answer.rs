@@ -19,7 +19,7 @@ impl Answer {
     }
 
     /// The reference's answer as Sessile means to give it.
-    pub(crate) fn as_reference(mut self, call: &Call) -> Self {
+    pub(crate) fn with_wanted_differences(mut self, call: &Call) -> Self {
         if let Call::Patch { .. } = call
             && let Some(Value::Object(state)) = self.body.get_mut("state")
         {

@@ -38,7 +38,7 @@ impl Both {
     pub(crate) async fn send(&self, call: &call::Call) -> (answer::Answer, answer::Answer) {
         let request = call.request();
         (
-            request.send(&self.client, self.reference.address()).await.as_reference(call),
+            request.send(&self.client, self.reference.address()).await.with_wanted_differences(call),
             request.send(&self.client, self.ours.address()).await,
         )
     }
