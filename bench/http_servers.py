@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures Sessile's server beside google-adk's and ADK-Rust's, with wrk on loopback, in one run.
 
-    bench/run http [--rounds 3] [--seconds 4] [--connections 16] [--output FILE]
+    bench/run http [--rounds 3] [--seconds 4] [--connections 16] [--without NAME] [--output FILE]
 
 Servers stay up for the whole run; each workload goes to each of them in turn, round after round, and the
 medians are printed as Markdown, with the goals below them.
@@ -217,6 +217,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=4)
     parser.add_argument("--connections", type=int, default=16)
+    parser.add_argument("--without", action="append", default=[], help="a server to leave out, such as adk-server")
     parser.add_argument("--output", type=Path, help="where the Markdown goes, beside standard output")
     arguments = parser.parse_args()
     servers = [
@@ -234,6 +235,7 @@ def main():
             Server("Sessile", "PostgreSQL", sessile(new_database(postgres, f"bench_http_{mark}_a"))),
             Server("google-adk", "PostgreSQL", google_adk(new_database(postgres, f"bench_http_{mark}_b"))),
         ]
+    servers = [server for server in servers if server.name not in arguments.without]
     try:
         text = run(servers, arguments)
     finally:
