@@ -70,11 +70,12 @@ impl Browser {
         self.command("/execute/sync", json!({"script": script, "args": arguments})).await
     }
 
-    /// Types into the first element that the selector finds.
+    /// Types into the first field that the selector finds, in the place of what it holds.
     pub(crate) async fn type_into(&self, selector: &str, text: &str) {
         let found = self.command("/element", json!({"using": "css selector", "value": selector})).await;
         let element = found.as_object().and_then(|found| found.values().next()).and_then(Value::as_str);
         let element = element.expect("the element has an id");
+        self.command(&format!("/element/{element}/clear"), json!({})).await;
         self.command(&format!("/element/{element}/value"), json!({"text": text})).await;
     }
 
