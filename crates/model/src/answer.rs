@@ -1,7 +1,43 @@
 //! Pieces of an answer, joined to the whole; and what counts as an answer at all.
 
-use sessile_agent::ModelResponse;
+use futures_util::stream::{self, BoxStream, StreamExt};
+use sessile_agent::{ModelError, ModelResponse, ModelStream};
 use sessile_session::{Content, Part, PartExtras};
+
+/// What joins the events of one model's stream to an answer.
+pub(crate) trait Join: Send + 'static {
+    /// Reads the data of an event; gives what is new in it.
+    fn read(&mut self, data: &str) -> Result<Option<ModelResponse>, ModelError>;
+
+    /// Whether the model said that nothing follows.
+    fn is_done(&self) -> bool {
+        false
+    }
+
+    /// The whole answer, or that it broke off.
+    fn finish(self) -> Result<ModelResponse, ModelError>;
+}
+
+/// Pieces as they come, and then all of them joined.
+pub(crate) fn as_they_come<J: Join>(
+    joining: J,
+    events: BoxStream<'static, Result<String, ModelError>>,
+) -> ModelStream {
+    stream::unfold(Some((events, joining)), |state| async {
+        let (mut events, mut joining) = state?;
+        while !joining.is_done()
+            && let Some(data) = events.next().await
+        {
+            match data.and_then(|data| joining.read(&data)) {
+                Ok(Some(piece)) => return Some((Ok(piece), Some((events, joining)))),
+                Ok(None) => {}
+                Err(error) => return Some((Err(error), None)),
+            }
+        }
+        Some((joining.finish().map(|whole| ModelResponse { partial: Some(false), ..whole }), None))
+    })
+    .boxed()
+}
 
 /// An answer that is being put together.
 #[derive(Default)]

@@ -1,9 +1,9 @@
-use futures_util::stream::{self, BoxStream, StreamExt};
+use futures_util::stream::BoxStream;
 use serde::Deserialize;
 use sessile_agent::{ModelError, ModelResponse, ModelStream};
 use sessile_session::{Content, Opaque, Part};
 
-use crate::answer::{Answer, content};
+use crate::answer::{Answer, Join, as_they_come, content};
 use crate::http::error_in_body;
 
 /// An answer, or a piece of one, on the wire.
@@ -50,19 +50,7 @@ pub(super) fn whole(model: &str, body: &[u8]) -> Result<ModelResponse, ModelErro
 
 /// Pieces as they come, and then all of them joined.
 pub(super) fn pieces(model: String, events: BoxStream<'static, Result<String, ModelError>>) -> ModelStream {
-    let state = Some((events, Joining::new(model)));
-    stream::unfold(state, |state| async {
-        let (mut events, mut joining) = state?;
-        while let Some(data) = events.next().await {
-            match data.and_then(|data| joining.read(&data)) {
-                Ok(Some(piece)) => return Some((Ok(piece), Some((events, joining)))),
-                Ok(None) => {}
-                Err(error) => return Some((Err(error), None)),
-            }
-        }
-        Some((joining.finish().map(|whole| ModelResponse { partial: Some(false), ..whole }), None))
-    })
-    .boxed()
+    as_they_come(Joining::new(model), events)
 }
 
 /// An answer that is still coming.
@@ -76,22 +64,6 @@ struct Joining {
 impl Joining {
     fn new(model: String) -> Self {
         Self { model, answer: Answer::default(), ended: false }
-    }
-
-    /// Reads the data of an event; gives what is new in it.
-    fn read(&mut self, data: &str) -> Result<Option<ModelResponse>, ModelError> {
-        if let Some(error) = error_in_body(&self.model, data) {
-            return Err(error);
-        }
-        let generated = serde_json::from_str(data).map_err(|error| {
-            malformed(&self.model, format!("a piece of it is not the JSON expected: {error}"))
-        })?;
-        let new = self.add(generated)?;
-        Ok((!new.is_empty()).then(|| ModelResponse {
-            partial: Some(true),
-            model_version: self.answer.about.model_version.clone(),
-            ..ModelResponse::from(content(new))
-        }))
     }
 
     /// Adds what is new, and returns it. Of several candidates the first counts.
@@ -133,6 +105,23 @@ impl Joining {
             self.answer.push(part.clone());
         }
         Ok(new)
+    }
+}
+
+impl Join for Joining {
+    fn read(&mut self, data: &str) -> Result<Option<ModelResponse>, ModelError> {
+        if let Some(error) = error_in_body(&self.model, data) {
+            return Err(error);
+        }
+        let generated = serde_json::from_str(data).map_err(|error| {
+            malformed(&self.model, format!("a piece of it is not the JSON expected: {error}"))
+        })?;
+        let new = self.add(generated)?;
+        Ok((!new.is_empty()).then(|| ModelResponse {
+            partial: Some(true),
+            model_version: self.answer.about.model_version.clone(),
+            ..ModelResponse::from(content(new))
+        }))
     }
 
     fn finish(self) -> Result<ModelResponse, ModelError> {

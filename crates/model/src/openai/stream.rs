@@ -1,12 +1,12 @@
 use std::collections::BTreeMap;
 
-use futures_util::stream::{self, BoxStream, StreamExt};
+use futures_util::stream::BoxStream;
 use serde::Deserialize;
 use sessile_agent::{ModelError, ModelResponse, ModelStream};
 use sessile_session::Part;
 
 use super::response::{Message, ToolCall, Usage, end, malformed, spoken, usage};
-use crate::answer::{Answer, content};
+use crate::answer::{Answer, Join, as_they_come, content};
 use crate::http::error_in_body;
 
 #[derive(Deserialize)]
@@ -38,20 +38,7 @@ pub(super) fn pieces(model: String, events: BoxStream<'static, Result<String, Mo
         finish_reason: None,
         done: false,
     };
-    stream::unfold(Some((events, joining)), |state| async {
-        let (mut events, mut joining) = state?;
-        while !joining.done
-            && let Some(data) = events.next().await
-        {
-            match data.and_then(|data| joining.read(&data)) {
-                Ok(Some(piece)) => return Some((Ok(piece), Some((events, joining)))),
-                Ok(None) => {}
-                Err(error) => return Some((Err(error), None)),
-            }
-        }
-        Some((joining.finish().map(|whole| ModelResponse { partial: Some(false), ..whole }), None))
-    })
-    .boxed()
+    as_they_come(joining, events)
 }
 
 /// An answer that is still coming.
@@ -63,8 +50,7 @@ struct Joining {
     done: bool,
 }
 
-impl Joining {
-    /// Reads the data of an event; gives the text that is new in it.
+impl Join for Joining {
     fn read(&mut self, data: &str) -> Result<Option<ModelResponse>, ModelError> {
         if data == DONE {
             self.done = true;
@@ -102,6 +88,22 @@ impl Joining {
         }))
     }
 
+    fn is_done(&self) -> bool {
+        self.done
+    }
+
+    fn finish(self) -> Result<ModelResponse, ModelError> {
+        if !self.done && self.finish_reason.is_none() {
+            let message = "the answer broke off before the model said that it had ended".to_owned();
+            return Err(ModelError::Unavailable { model: self.model, message, source: None });
+        }
+        let calls =
+            self.calls.into_values().map(|call| (call.id, call.function.name, call.function.arguments));
+        end(self.answer, calls, self.finish_reason.as_deref())
+    }
+}
+
+impl Joining {
     /// Joins a piece of a call to its beginning. A server that does not count its calls begins a new
     /// one with each id.
     fn add_call(&mut self, piece: ToolCall) {
@@ -122,15 +124,5 @@ impl Joining {
         };
         extend(&mut call.function.name, piece.function.name);
         extend(&mut call.function.arguments, piece.function.arguments);
-    }
-
-    fn finish(self) -> Result<ModelResponse, ModelError> {
-        if !self.done && self.finish_reason.is_none() {
-            let message = "the answer broke off before the model said that it had ended".to_owned();
-            return Err(ModelError::Unavailable { model: self.model, message, source: None });
-        }
-        let calls =
-            self.calls.into_values().map(|call| (call.id, call.function.name, call.function.arguments));
-        end(self.answer, calls, self.finish_reason.as_deref())
     }
 }
