@@ -77,7 +77,7 @@ impl List {
 /// A session without its events, as programs read it.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Listed<'a> {
+pub(super) struct Listed<'a> {
     app_name: &'a str,
     user_id: &'a str,
     id: &'a str,

@@ -1,8 +1,8 @@
 use clap::Args;
 use serde::Serialize;
-use sessile_session::{EventWindow, Session, SessionError, SessionEvent, SessionState};
+use sessile_session::{EventWindow, Session, SessionError, SessionEvent};
 
-use super::format::{AsMap, Map};
+use super::list::Listed;
 use crate::args::{OutputArgs, SessionArgs, StoreArgs};
 use crate::event_text::{changes, cut, said};
 use crate::output::Output;
@@ -72,12 +72,8 @@ fn row(event: &SessionEvent) -> [String; 5] {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Shown<'a> {
-    app_name: &'a str,
-    user_id: &'a str,
-    id: &'a str,
-    version: u64,
-    last_update_time: f64,
-    state: AsMap<&'a SessionState>,
+    #[serde(flatten)]
+    session: Listed<'a>,
     events: Vec<&'a sessile_session::Event>,
     event_versions: Vec<u64>,
 }
@@ -85,12 +81,7 @@ struct Shown<'a> {
 impl<'a> From<&'a Session> for Shown<'a> {
     fn from(session: &'a Session) -> Self {
         Self {
-            app_name: session.key().app(),
-            user_id: session.key().user(),
-            id: session.key().id(),
-            version: session.version(),
-            last_update_time: session.last_update_time(),
-            state: session.state().as_map(),
+            session: Listed::from(session),
             events: session.events().iter().map(|event| &*event.event).collect(),
             event_versions: session.events().iter().map(|event| event.version).collect(),
         }
