@@ -19,7 +19,11 @@ pub(crate) enum Control {
     UserText(Arc<str>),
     /// The model wrote or said this.
     ModelText(Arc<str>),
-    ToolCalls(Vec<ToolCall>),
+    ToolCalls {
+        calls: Vec<ToolCall>,
+        /// The number of the conversation that they belong to.
+        conversation: u64,
+    },
     ToolCancellation(Vec<String>),
     Interrupted,
     GenerationComplete,

@@ -1,4 +1,4 @@
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use sessile_session::{Clock, Ids};
@@ -14,7 +14,7 @@ use crate::signals::Signals;
 use crate::transcript::Transcript;
 use crate::transport::Platform;
 use crate::turn_gate::TurnGate;
-use crate::wire::Outgoing;
+use crate::wire::{Outgoing, Purpose};
 use crate::wire_phase::WirePhase;
 
 /// What the lanes of a session and its handles have in common.
@@ -39,6 +39,8 @@ pub(crate) struct Shared {
     pub(crate) instruction: Mutex<Option<String>>,
     /// The handle with which the conversation goes on after a lost connection.
     pub(crate) resume: Mutex<Option<String>>,
+    /// The number of the conversation that the server knows; a connection that resumes none begins another.
+    pub(crate) conversation: AtomicU64,
     pub(crate) wire_phase: Mutex<WirePhase>,
     /// Whether the control lane has yet to hear that time has passed.
     pub(crate) ticked: AtomicBool,
@@ -71,6 +73,20 @@ impl Shared {
         self.signals.error(&message);
         self.bus.emit(LiveEvent::Error(message.clone()));
         message
+    }
+
+    /// Something went wrong outside the control lane, which tells the application.
+    pub(crate) fn problem(&self, message: impl Into<Arc<str>>) {
+        let message = self.report(message);
+        self.inbox.tell(Control::Error(message));
+    }
+
+    /// Whether the server can make sense of a frame: answers belong to the conversation that asked.
+    pub(crate) fn is_current(&self, frame: &Outgoing) -> bool {
+        match frame.purpose {
+            Purpose::Input => true,
+            Purpose::Answer { conversation } => conversation == self.conversation.load(Ordering::Acquire),
+        }
     }
 
     /// Whether this is called by the control lane itself: by a callback, a watch or a hook of a phase.

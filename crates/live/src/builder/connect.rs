@@ -1,5 +1,5 @@
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use futures_util::FutureExt;
@@ -117,6 +117,7 @@ impl LiveBuilder {
             phases: Mutex::new(PhaseMachine::new(self.phases, self.initial_phase)),
             instruction: Mutex::default(),
             resume: Mutex::new(restored.resume_handle),
+            conversation: AtomicU64::new(0),
             wire_phase: Mutex::default(),
             ticked: AtomicBool::new(false),
             stop: stop.clone(),
@@ -155,6 +156,7 @@ impl LiveBuilder {
             instruction: self.instruction,
             greeting: self.greeting,
             store,
+            ending: None,
             turns: restored.turns,
             restored: restored.existed && restored.turns > 0,
             alive: Arc::downgrade(&alive),
@@ -202,8 +204,11 @@ async fn run_lane(mut lane: ControlLane) {
         Err(_) => {
             let reason = shared.report("a callback panicked; the session is over");
             shared.stop.send_replace(true);
-            if AssertUnwindSafe(lane.store_rest()).catch_unwind().await.is_err() {
-                shared.report("what was not stored yet cannot be stored: a callback panicked again");
+            let lost = lane.lose_calls("the session ended before the tool answered");
+            let lost = AssertUnwindSafe(lost).catch_unwind().await;
+            let stored = AssertUnwindSafe(lane.store_rest()).catch_unwind().await;
+            if lost.is_err() || stored.is_err() {
+                shared.report("a callback panicked again while what was left of the session was stored");
             }
             Some(reason)
         }

@@ -26,6 +26,7 @@ use crate::phase::Instruction;
 use crate::shared::{Shared, lock};
 use crate::store::StoreLink;
 use crate::tool::LiveTool;
+use crate::transcript::Turn;
 use crate::watch::Watches;
 use crate::wire;
 pub(crate) use phases::instruction;
@@ -46,6 +47,8 @@ pub(crate) struct ControlLane {
     pub(crate) instruction: Option<Instruction>,
     pub(crate) greeting: Option<String>,
     pub(crate) store: Option<StoreLink>,
+    /// A turn that is complete, and not stored yet.
+    pub(crate) ending: Option<Arc<Turn>>,
     /// Complete turns, those of earlier connections included.
     pub(crate) turns: u32,
     /// Whether the session goes on from a stored one.
@@ -88,7 +91,7 @@ impl ControlLane {
             Control::Connected { resumed } => self.connected(resumed).await,
             Control::UserText(text) => lock(&self.shared.transcript).user(&text),
             Control::ModelText(text) => lock(&self.shared.transcript).model(&text),
-            Control::ToolCalls(calls) => self.tool_calls(calls).await,
+            Control::ToolCalls { calls, conversation } => self.tool_calls(calls, conversation).await,
             Control::ToolCancellation(ids) => self.cancel(&ids).await,
             Control::Interrupted => {
                 lock(&self.shared.transcript).interrupted();

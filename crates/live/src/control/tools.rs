@@ -31,6 +31,8 @@ struct Batch {
     answers: Vec<Option<Answer>>,
     tasks: Vec<Option<AbortHandle>>,
     background: bool,
+    /// The conversation that asked.
+    conversation: u64,
 }
 
 /// A task that ended, with its answer or why there is none.
@@ -46,10 +48,11 @@ impl ToolRuns {
         })
     }
 
-    fn open(&mut self, calls: Vec<Arc<ToolCall>>, background: bool) -> u64 {
+    fn open(&mut self, calls: Vec<Arc<ToolCall>>, background: bool, conversation: u64) -> u64 {
         self.last_batch += 1;
         let count = calls.len();
-        let batch = Batch { calls, answers: vec![None; count], tasks: vec![None; count], background };
+        let (answers, tasks) = (vec![None; count], vec![None; count]);
+        let batch = Batch { calls, answers, tasks, background, conversation };
         self.batches.insert(self.last_batch, batch);
         self.last_batch
     }
@@ -71,11 +74,9 @@ impl ToolRuns {
         Some(number)
     }
 
-    /// Takes a batch whose calls are all answered.
-    fn take_complete(&mut self, batch: u64) -> Option<Batch> {
-        let complete =
-            self.batches.get(&batch).is_some_and(|batch| batch.answers.iter().all(Option::is_some));
-        if complete { self.batches.remove(&batch) } else { None }
+    /// The answers of a batch whose calls are all answered.
+    fn complete(&self, batch: u64) -> Option<Vec<Answer>> {
+        self.batches.get(&batch)?.answers.iter().cloned().collect()
     }
 
     /// Stops the calls that `chosen` picks and that have not ended by themselves; returns their batches.
@@ -100,7 +101,7 @@ impl ToolRuns {
 
 impl ControlLane {
     /// Answers the calls of one message: by phase, by the application, or by running the tools, all at once.
-    pub(super) async fn tool_calls(&mut self, calls: Vec<ToolCall>) {
+    pub(super) async fn tool_calls(&mut self, calls: Vec<ToolCall>, conversation: u64) {
         for call in &calls {
             lock(&self.shared.transcript).call(Arc::new(call.clone()));
         }
@@ -137,12 +138,12 @@ impl ControlLane {
         for (tool, call) in background {
             let call = Arc::new(call);
             self.note_background(&call, BackgroundNote::Started, &mut problems);
-            let batch = self.runs.open(vec![call.clone()], true);
+            let batch = self.runs.open(vec![call.clone()], true, conversation);
             self.start(batch, 0, tool, call);
         }
         let early = answered.iter().map(|(.., call)| Arc::new(call.clone()));
         let late = foreground.iter().map(|(_, call)| Arc::new(call.clone()));
-        let batch = self.runs.open(early.chain(late).collect(), false);
+        let batch = self.runs.open(early.chain(late).collect(), false, conversation);
         let early_count = answered.len();
         for (place, (response, outcome, _)) in answered.into_iter().enumerate() {
             self.runs.answer(batch, place, (response, outcome));
@@ -180,7 +181,7 @@ impl ControlLane {
     }
 
     /// Nobody is there any more to hear the answers; what became of the calls is noted all the same.
-    pub(super) async fn lose_calls(&mut self, reason: &str) {
+    pub(crate) async fn lose_calls(&mut self, reason: &str) {
         self.runs.stop(reason, |_| true);
         // Those that had ended by themselves, and were not asked yet, have a result.
         while let Some(finished) = self.runs.next().await {
@@ -189,9 +190,11 @@ impl ControlLane {
         let mut numbers: Vec<u64> = self.runs.batches.keys().copied().collect();
         numbers.sort_unstable();
         for number in numbers {
-            if let Some(batch) = self.runs.take_complete(number) {
+            if let (Some(answers), Some(batch)) =
+                (self.runs.complete(number), self.runs.batches.remove(&number))
+            {
                 let mut problems = Vec::new();
-                self.note_answers(&batch, batch.answers.iter().flatten().cloned().collect(), &mut problems);
+                self.note_answers(&batch, answers, &mut problems);
                 for problem in problems {
                     self.problem(problem).await;
                 }
@@ -203,18 +206,20 @@ impl ControlLane {
 
     /// Sends the answers of a batch, once there are all of them.
     async fn finish(&mut self, number: u64) {
-        let Some(batch) = self.runs.take_complete(number) else { return };
-        if batch.calls.is_empty() {
-            return;
-        }
-        let (mut responses, outcomes): (Vec<_>, Vec<_>) = batch.answers.iter().flatten().cloned().unzip();
+        let Some(answers) = self.runs.complete(number) else { return };
+        let (mut responses, outcomes): (Vec<_>, Vec<_>) = answers.into_iter().unzip();
         let mut problems = Vec::new();
-        if let Some(callback) = &self.callbacks.before_tool_response {
+        if let Some(callback) = self.callbacks.before_tool_response.as_ref().filter(|_| !responses.is_empty())
+        {
             let changed = callback((responses.clone(), self.shared.state.clone())).await;
             responses = completed(responses, changed, &mut problems);
         }
+        // Only now: should the callback panic, the calls are still there to be noted.
+        let Some(batch) = self.runs.batches.remove(&number).filter(|batch| !batch.calls.is_empty()) else {
+            return;
+        };
         let scheduling = self.shared.platform.knows_background();
-        self.send(wire::tool_responses(&responses, scheduling)).await;
+        self.send(wire::tool_responses(&responses, scheduling, batch.conversation)).await;
         let answers = responses.into_iter().zip(outcomes).collect();
         self.note_answers(&batch, answers, &mut problems);
         let waits = self.runs.batches.values().any(|batch| !batch.background);

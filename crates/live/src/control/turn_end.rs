@@ -21,6 +21,7 @@ impl ControlLane {
         self.turns = self.turns.saturating_add(1);
         let number = self.turns;
         let turn = lock(&self.shared.transcript).end(number);
+        self.ending = Some(turn.clone());
         self.shared.signals.turn_count(number);
         if let Err(error) = self.shared.state.try_set(keys::TURN_COUNT, number) {
             self.problem(format!("the number of turns cannot be noted: {error}")).await;
@@ -44,12 +45,16 @@ impl ControlLane {
             self.settle().await;
         }
         self.store(&turn, true).await;
+        self.ending = None;
         self.shared.gate.ended(&self.shared.state);
         self.emit(LiveEvent::TurnEnd(turn));
     }
 
-    /// Stores what is left when the session ends in the middle of a turn.
+    /// Stores what is left when the session ends in the middle of a turn, or of what follows from one.
     pub(crate) async fn store_rest(&mut self) {
+        if let Some(turn) = self.ending.take() {
+            self.store(&turn, true).await;
+        }
         let turn = lock(&self.shared.transcript).end(self.turns.saturating_add(1));
         self.store(&turn, false).await;
     }

@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use base64::Engine;
@@ -188,7 +189,8 @@ impl Dispatch {
         for call in &calls {
             shared.bus.emit(LiveEvent::ToolCall(Arc::new(call.clone())));
         }
-        shared.inbox.send(Control::ToolCalls(calls)).await;
+        let conversation = shared.conversation.load(Ordering::Acquire);
+        shared.inbox.send(Control::ToolCalls { calls, conversation }).await;
     }
 
     /// What comes to an end with this frame.

@@ -6,6 +6,7 @@ mod open;
 mod serve;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use sessile_agent::FunctionDeclaration;
@@ -19,7 +20,7 @@ use crate::event::LiveEvent;
 use crate::inbox::Control;
 use crate::shared::Shared;
 use crate::transport::Transport;
-use crate::wire::{Outgoing, Purpose, Setup};
+use crate::wire::{Outgoing, Setup};
 use crate::wire_phase::WirePhase;
 use dispatch::Dispatch;
 use serve::End;
@@ -82,7 +83,7 @@ impl Link {
 
     async fn connected(&mut self, resumed: bool) {
         if !resumed {
-            self.forget_answers();
+            self.shared.conversation.fetch_add(1, Ordering::AcqRel);
         }
         let now = self.shared.clock.now() * 1000.0;
         self.shared.signals.connected(now.max(0.0).round() as u64);
@@ -125,30 +126,7 @@ impl Link {
         }
     }
 
-    /// Answers to calls that a new conversation does not know.
-    fn forget_answers(&mut self) {
-        let mut kept = Vec::new();
-        let mut forgotten = 0;
-        let waiting =
-            self.unsent.take().into_iter().chain(std::iter::from_fn(|| self.outgoing.try_recv().ok()));
-        for frame in waiting {
-            match frame.purpose {
-                Purpose::Answer => forgotten += 1,
-                Purpose::Input => kept.push(frame),
-            }
-        }
-        for frame in kept {
-            if let Err(error) = self.shared.outgoing.try_send(frame) {
-                self.report(&format!("a message was not sent: {error}"));
-            }
-        }
-        if forgotten > 0 {
-            self.report(&format!("{forgotten} answers of tools were left out: the conversation began anew"));
-        }
-    }
-
     fn report(&self, message: &str) {
-        let message = self.shared.report(message);
-        self.shared.inbox.tell(Control::Error(message));
+        self.shared.problem(message);
     }
 }

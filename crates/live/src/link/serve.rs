@@ -41,7 +41,7 @@ impl Link {
         let mut stop = self.stop.clone();
         let end = tokio::select! {
             end = read(&self.shared, &mut *receiver, dispatch, self.timing, &mut heard) => end,
-            error = write(&mut *sender, &mut self.outgoing, &mut self.unsent, self.timing) => error,
+            error = write(&self.shared, &mut *sender, &mut self.outgoing, &mut self.unsent, self.timing) => error,
             _ = stop.wait_for(|stop| *stop) => End::Stopped,
         };
         if !matches!(end, End::Lost(_)) {
@@ -57,7 +57,9 @@ impl Link {
     /// Sends what is still to be sent, if that is wanted, and closes.
     async fn goodbye(&mut self, sender: &mut dyn FrameSender, all: bool) {
         while all && let Some(frame) = self.unsent.take().or_else(|| self.outgoing.try_recv().ok()) {
-            if let Err(error) = sender.send(&frame.text).await {
+            if !self.shared.is_current(&frame) {
+                left_out(&self.shared);
+            } else if let Err(error) = sender.send(&frame.text).await {
                 return self.report(&format!("the last messages were not sent: {error}"));
             }
         }
@@ -132,8 +134,15 @@ fn lost(error: &TransportError) -> End {
     End::Lost(format!("the connection was lost: {error}"))
 }
 
+/// Says that an answer came too late for the conversation that asked.
+fn left_out(shared: &Shared) {
+    shared
+        .problem("an answer of a tool was left out: the conversation began anew, and does not know the call");
+}
+
 /// Sends frame by frame. A frame stays in `unsent` until it is sent, so that a lost connection loses none.
 async fn write(
+    shared: &Shared,
     sender: &mut dyn FrameSender,
     outgoing: &mut mpsc::Receiver<Outgoing>,
     unsent: &mut Option<Outgoing>,
@@ -143,6 +152,9 @@ async fn write(
     ping.set_missed_tick_behavior(MissedTickBehavior::Skip);
     ping.reset();
     loop {
+        if unsent.take_if(|frame| !shared.is_current(frame)).is_some() {
+            left_out(shared);
+        }
         if let Some(frame) = unsent {
             match timeout(timing.write, sender.send(&frame.text)).await {
                 Ok(Ok(())) => *unsent = None,

@@ -19,8 +19,8 @@ pub(crate) struct Outgoing {
 pub(crate) enum Purpose {
     /// Belongs to the conversation, whichever connection carries it.
     Input,
-    /// Answers calls of one conversation; another would not know them.
-    Answer,
+    /// Answers calls of the conversation with this number; another would not know them.
+    Answer { conversation: u64 },
 }
 
 impl Outgoing {
@@ -66,8 +66,12 @@ pub(crate) fn content(turns: &[Content], turn_complete: bool) -> Outgoing {
     Outgoing::input(json!({"clientContent": {"turns": turns, "turnComplete": turn_complete}}).to_string())
 }
 
-/// The answers to calls.
-pub(crate) fn tool_responses(responses: &[ToolResponse], with_scheduling: bool) -> Outgoing {
+/// The answers to calls of a conversation.
+pub(crate) fn tool_responses(
+    responses: &[ToolResponse],
+    with_scheduling: bool,
+    conversation: u64,
+) -> Outgoing {
     let response = |response: &ToolResponse| {
         let mut message = json!({"name": response.name, "response": object(&response.response)});
         if !response.id.is_empty() {
@@ -80,7 +84,7 @@ pub(crate) fn tool_responses(responses: &[ToolResponse], with_scheduling: bool) 
     };
     let responses: Vec<_> = responses.iter().map(response).collect();
     let text = json!({"toolResponse": {"functionResponses": responses}}).to_string();
-    Outgoing { text, purpose: Purpose::Answer }
+    Outgoing { text, purpose: Purpose::Answer { conversation } }
 }
 
 /// The server takes objects only.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use sessile_live::{LiveEvent, LiveTool, Phase, PhaseTrigger, Script, ToolContext};
+use sessile_live::{LiveEvent, LiveTool, Phase, PhaseTrigger, Scheduling, Script, ToolContext};
 use sessile_session::{
     Address, Appended, BoxError, Commit, CreateSession, Event, EventActions, EventWindow, ListQuery,
     MemoryStore, NewSession, ScopeKey, SessionError, SessionKey, SessionService, StateMap, Store,
@@ -137,6 +137,49 @@ scenarios! {
         assert_eq!(stored.state().get::<u32>("kept"), Some(1));
         let answers: Vec<_> = stored.events().iter().flat_map(|event| event.event.function_responses()).cloned().collect();
         assert!(answers[0].response.as_ref().unwrap()["error"].as_str().unwrap().contains("the session ended"));
+    }
+
+    async fn what_was_said_is_stored_when_a_callback_panics_at_the_end_of_the_turn() {
+        let service = SessionService::new(MemoryStore::new());
+        let script = Script::new().send(said("Remember this")).send(spoke("I will.")).send(turn_complete());
+        let session = connect(script, |live| {
+            live.session(service.clone(), key()).on_turn_complete(|_, state| async move {
+                state.set("noted", true);
+                panic!("oh no")
+            })
+        })
+        .await;
+        assert!(session.handle.closed().await.unwrap().contains("panicked"));
+        let stored = service.get(&key(), EventWindow::ALL).await.unwrap().unwrap();
+        let texts: Vec<String> = stored.events().iter().map(|event| event.text()).collect();
+        assert_eq!(texts, ["Remember this", "I will."]);
+        assert_eq!(stored.events()[1].turn_complete, Some(true));
+        assert_eq!(stored.state().get::<bool>("noted"), Some(true));
+        assert_eq!(stored.state().get::<u32>("live:turn_count"), Some(1));
+    }
+
+    async fn every_call_is_stored_with_an_answer_when_a_callback_panics() {
+        let service = SessionService::new(MemoryStore::new());
+        let calls = json!({"toolCall": {"functionCalls": [{"id": "bg", "name": "never"}, {"id": "fg", "name": "order"}]}});
+        let session = connect(Script::new().send(said("Order it")).send(calls), |live| {
+            let never = LiveTool::function("never", "", async |_: Nothing, _| {
+                std::future::pending::<Result<(), BoxError>>().await
+            });
+            live.session(service.clone(), key())
+                .tool(never.background(Scheduling::WhenIdle))
+                .tool(order())
+                .before_tool_response(|_, _| async { panic!("oh no") })
+        })
+        .await;
+        assert!(session.handle.closed().await.unwrap().contains("panicked"));
+        let stored = service.get(&key(), EventWindow::ALL).await.unwrap().unwrap();
+        assert_eq!(stored.events()[0].text(), "Order it");
+        let answers: Vec<_> = stored.events().iter().flat_map(|event| event.event.function_responses()).cloned().collect();
+        let answer = |id: &str| answers.iter().find(|answer| answer.id.as_deref() == Some(id)).unwrap().response.clone().unwrap();
+        assert_eq!(answers.len(), 2);
+        assert_eq!(answer("fg")["number"], json!(7));
+        assert!(answer("bg")["error"].as_str().unwrap().contains("the session ended"));
+        assert_eq!(stored.state().get::<u32>("order"), Some(7)); // it was done, so it is kept
     }
 
     async fn a_key_that_cannot_be_stored_is_an_error_that_names_it_and_the_rest_is_stored() {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use sessile_live::{LiveEvent, LiveTool, Phase, Scheduling, Script, ToolContext, ToolOutcome, ToolResponse};
+use sessile_session::{EventWindow, MemoryStore, SessionKey, SessionService};
 
 use crate::common::{Session, call, connect, connect_to, eventually, turn_complete};
 
@@ -224,4 +225,72 @@ scenarios! {
         assert_eq!(frames.len(), 1);
         assert_eq!(frames[0]["functionResponses"][0]["id"], "new");
     }
+
+    async fn an_answer_that_is_ready_only_after_the_conversation_began_anew_is_left_out_and_it_is_said() {
+        let first = Script::new().send(call("old", "quick", json!({}))).pause(Duration::from_millis(60)).cut();
+        let mut session = answered_after_reconnecting(first).await;
+        assert!(session.error().await.contains("lost"));
+        assert!(session.error().await.contains("an answer of a tool was left out"));
+        session.handle.send_text("still there?").await.unwrap();
+        session.server_got(1, "clientContent", 1).await;
+        assert!(session.sent(1, "toolResponse").is_empty());
+    }
+
+    async fn an_answer_that_is_ready_only_after_the_conversation_was_resumed_is_sent() {
+        let handle = json!({"sessionResumptionUpdate": {"newHandle": "h", "resumable": true}});
+        let first = Script::new().send(handle).send(call("old", "quick", json!({}))).pause(Duration::from_millis(60)).cut();
+        let session = answered_after_reconnecting(first).await;
+        let frames = session.server_got(1, "toolResponse", 1).await;
+        assert_eq!(frames[0]["functionResponses"][0]["id"], "old");
+    }
+
+    async fn the_result_of_a_tool_that_a_lost_connection_stopped_is_told_and_stored_as_lost() {
+        let service = SessionService::new(MemoryStore::new());
+        let key = SessionKey::new("desk", "ada", "s1").unwrap();
+        let first = Script::new().send(call("old", "slow", json!({}))).pause(Duration::from_millis(60)).cut();
+        let second = Script::new().send(turn_complete());
+        let mut session = connect_to([first, second], |live| {
+            live.tool(slow("slow").background(Scheduling::WhenIdle)).session(service.clone(), key.clone())
+        })
+        .await;
+        let lost = session.until(|event| matches!(event, LiveEvent::ToolAnswered { .. })).await;
+        let LiveEvent::ToolAnswered { response, outcome } = lost else { unreachable!("it was waited for") };
+        assert_eq!(outcome, ToolOutcome::Cancelled);
+        let reason = "the connection was lost before the tool answered";
+        assert_eq!(response.response, json!({ "error": reason }));
+        session.turn().await;
+        assert!(!session.state().contains("half_done"));
+        assert_eq!(session.state().get::<bool>("bg:slow_running"), Some(false));
+        assert_eq!(session.state().get::<String>("bg:slow_error").as_deref(), Some(reason));
+        let stored = service.get(&key, EventWindow::ALL).await.unwrap().unwrap();
+        let answers: Vec<_> = stored.events().iter().flat_map(|event| event.event.function_responses()).cloned().collect();
+        assert_eq!(answers.len(), 1);
+        assert_eq!(answers[0].id.as_deref(), Some("old"));
+        assert_eq!(answers[0].response.as_ref().unwrap()["error"], json!(reason));
+        assert!(session.sent(1, "toolResponse").is_empty());
+    }
+}
+
+/// A session whose answer to the first connection's call is held back until there is a second connection.
+async fn answered_after_reconnecting(first: Script) -> Session {
+    let again = Arc::new(tokio::sync::Notify::new());
+    let (seen, connections) = (again.clone(), AtomicUsize::new(0));
+    connect_to([first, Script::new()], move |live| {
+        live.tool(quick("quick"))
+            .on_event(move |event| {
+                if matches!(event, LiveEvent::Connected { .. })
+                    && connections.fetch_add(1, Ordering::SeqCst) == 1
+                {
+                    seen.notify_one();
+                }
+            })
+            .before_tool_response(move |responses, _| {
+                let again = again.clone();
+                async move {
+                    again.notified().await;
+                    responses
+                }
+            })
+    })
+    .await
 }
