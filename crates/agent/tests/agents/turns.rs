@@ -168,3 +168,35 @@ async fn until(sessions: &SessionService, events: u64) {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
+
+/// Two processes on one database do not see each other's turns.
+#[tokio::test]
+async fn runs_of_two_runners_in_one_session_lose_nothing_and_the_real_answer_of_a_tool_counts() {
+    let sessions = sessions().await;
+    let (one, gate) = gated(&sessions, WhenBusy::Queue);
+    let first = tokio::spawn(one.run(says("one")).collect());
+    until(&sessions, 2).await;
+
+    let script = Script::new([reply("meanwhile"), reply("at last")]);
+    let other = runner(LlmAgent::builder("agent").model(script.clone()).build().unwrap(), &sessions);
+    other.run(says("two")).collect().await.unwrap();
+    gate.add_permits(1);
+    first.await.unwrap().unwrap();
+    other.run(says("three")).collect().await.unwrap();
+
+    let log = log(&sessions).await;
+    assert!(log[2].contains("interrupted"), "the other runner cannot know that the call goes on: {log:?}");
+    let after = [
+        "user: two",
+        "agent: meanwhile",
+        r#"agent: wait -> {"result":null}"#,
+        "agent: first",
+        "user: three",
+        "agent: at last",
+    ];
+    assert_eq!(log[3..], after);
+    assert_eq!(state(&sessions).await, json!({ "waited": true }));
+    let asked = serde_json::to_string(&script.last_asked().contents).unwrap();
+    assert_eq!(asked.matches("functionResponse").count(), 1, "{asked}");
+    assert!(!asked.contains("interrupted"), "{asked}");
+}
