@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 use sessile_artifact::ArtifactService;
 use sessile_memory::MemoryService;
@@ -18,12 +19,13 @@ pub struct RunnerBuilder {
     services: Services,
     when_busy: WhenBusy,
     auto_create: bool,
+    model_calls: Option<Arc<AtomicU32>>,
 }
 
 impl RunnerBuilder {
     pub(super) fn new(app: String, root: Arc<dyn Agent>, sessions: SessionService) -> Self {
         let services = Services { sessions, artifacts: None, memory: None };
-        Self { app, root, services, when_busy: WhenBusy::default(), auto_create: false }
+        Self { app, root, services, when_busy: WhenBusy::default(), auto_create: false, model_calls: None }
     }
 
     /// With a place for artifacts.
@@ -54,6 +56,12 @@ impl RunnerBuilder {
         self
     }
 
+    /// Its model calls count together with those of the run that it is part of.
+    pub(crate) fn counting_with(mut self, model_calls: Arc<AtomicU32>) -> Self {
+        self.model_calls = Some(model_calls);
+        self
+    }
+
     /// The runner.
     ///
     /// # Errors
@@ -75,6 +83,7 @@ impl RunnerBuilder {
                 services: Arc::new(self.services),
                 when_busy: self.when_busy,
                 auto_create: self.auto_create,
+                model_calls: self.model_calls,
                 seats: Arc::default(),
             }),
         })

@@ -30,8 +30,8 @@ pub(crate) struct Invocation {
     pub(crate) whole: AtomicBool,
     /// What is committed, and `temp:` keys.
     pub(crate) state: State,
-    /// How often models were asked.
-    pub(crate) model_calls: AtomicU32,
+    /// How often models were asked, by agents that are tools too.
+    pub(crate) model_calls: Arc<AtomicU32>,
 }
 
 /// What a runner was given.

@@ -12,6 +12,7 @@ mod stream;
 mod turn;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 use sessile_session::{SessionKey, SessionService};
 
@@ -74,6 +75,8 @@ struct Inner {
     services: Arc<Services>,
     when_busy: WhenBusy,
     auto_create: bool,
+    /// Where model calls are counted, if it is not in each run by itself.
+    model_calls: Option<Arc<AtomicU32>>,
     seats: Arc<Seats>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::AtomicBool;
 
 use sessile_session::{
     Content, CreateSession, Event, EventWindow, InvalidId, Session, SessionError, SessionEvent, SessionKey,
@@ -49,7 +49,7 @@ impl Inner {
             state: session.state().to_state(),
             session: Arc::new(RwLock::new(session)),
             whole: AtomicBool::new(whole),
-            model_calls: AtomicU32::new(0),
+            model_calls: self.model_calls.clone().unwrap_or_default(),
             key: key.clone(),
         };
         match self.run(run, request.invocation_id, request.state_delta).await {

@@ -84,7 +84,8 @@ impl AgentTool {
             seen.iter().filter(|(name, _)| !name.starts_with("_adk") && Scope::of(name).0 != Scope::Temp);
         let new = CreateSession::new(key.app(), key.user()).with_id(key.id()).with_state(state);
         sessions.create(new).await.map_err(ToolError::failed)?;
-        let mut builder = Runner::builder(key.app(), self.agent.clone(), sessions);
+        let mut builder = Runner::builder(key.app(), self.agent.clone(), sessions)
+            .counting_with(ctx.invocation.model_calls.clone());
         if let Some(artifacts) = &ctx.invocation.services.artifacts {
             builder = builder.artifacts(artifacts.clone());
         }

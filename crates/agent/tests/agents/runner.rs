@@ -173,6 +173,22 @@ async fn the_limit_on_model_calls_is_an_error_that_is_stored() {
 }
 
 #[tokio::test]
+async fn model_calls_of_agents_that_are_tools_count_too() {
+    let sessions = sessions().await;
+    let expert = Script::new((0..9).map(|_| reply("I know")));
+    let tool =
+        sessile_agent::AgentTool::new(LlmAgent::builder("expert").model(expert.clone()).build().unwrap());
+    let asking = (0..9).map(|_| call("expert", json!({"request": "what?"})));
+    let config = RunConfig { max_llm_calls: 4, ..RunConfig::default() };
+    let runner = runner(agent(asking).tool(tool).build().unwrap(), &sessions);
+
+    let error = runner.run(says("go").with_config(config)).collect().await.unwrap_err();
+
+    assert!(matches!(error, RunError::LimitExceeded { limit: 4 }), "{error}");
+    assert_eq!(expert.asked().len(), 2, "of four calls, two were the expert's");
+}
+
+#[tokio::test]
 async fn the_same_message_of_an_invocation_that_goes_on_is_stored_once() {
     let sessions = sessions().await;
     let runner = runner(agent([fails("DOWN"), reply("up again")]).build().unwrap(), &sessions);
