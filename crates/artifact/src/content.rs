@@ -46,11 +46,16 @@ pub(crate) fn type_of(blob: &Blob) -> &str {
     blob.mime_type.as_deref().filter(|mime_type| !mime_type.is_empty()).unwrap_or(BYTES)
 }
 
-/// Whether it is what a rewind saves in the place of an artifact that is to be gone: no bytes, of no
-/// particular type. Such a version reads as absent, in google-adk too.
+/// What a rewind saves in the place of an artifact that is to be gone: no bytes, of no particular type.
+/// Such a version reads as absent, in google-adk too.
+pub(crate) fn tombstone() -> Part {
+    let nothing =
+        Blob { data: Some(Vec::new().into()), mime_type: Some(BYTES.to_owned()), ..Blob::default() };
+    Part { inline_data: Some(nothing.into()), ..Part::default() }
+}
+
 pub(crate) fn is_tombstone(part: &Part) -> bool {
-    let empty = Blob { data: Some(Vec::new().into()), mime_type: Some(BYTES.to_owned()), ..Blob::default() };
-    part.inline_data.as_deref() == Some(&empty)
+    part.inline_data == tombstone().inline_data
 }
 
 /// The artifact as text, for a template or a prompt: a text itself, or the bytes of a textual type

@@ -31,10 +31,12 @@ mod file;
 mod memory;
 mod place;
 mod reference;
+mod rewind;
 mod service;
 
 pub use content::as_text;
 pub use error::ArtifactError;
 pub use file::FileArtifacts;
 pub use memory::MemoryArtifacts;
+pub use rewind::{RewindError, rewind};
 pub use service::{ArtifactKey, ArtifactService, ArtifactVersion, NewArtifact};

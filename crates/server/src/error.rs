@@ -4,7 +4,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use sessile_agent::RunError;
-use sessile_artifact::ArtifactError;
+use sessile_artifact::{ArtifactError, RewindError};
 use sessile_memory::MemoryError;
 use sessile_session::{BoxError, SessionError};
 
@@ -215,6 +215,16 @@ impl From<ArtifactError> for ApiError {
                 Self::Failed { action: "read the artifact", source: error.into() }
             }
             refused => Self::BadRequest(refused.to_string()),
+        }
+    }
+}
+
+impl From<RewindError> for ApiError {
+    fn from(error: RewindError) -> Self {
+        match error {
+            RewindError::Session(error) => error.into(),
+            RewindError::Artifact(error) => error.into(),
+            other => Self::Failed { action: "take the session back", source: other.into() },
         }
     }
 }

@@ -44,7 +44,9 @@ pub use event::{
 pub use key::{InvalidId, MAX_ID, SessionKey};
 pub use memory::MemoryStore;
 pub use record::{Extras, Rare, Spell, Spelling, Stored};
-pub use service::{CreateSession, ListSessions, OnConflict, Page, RestoreSession, SessionService, Watch};
+pub use service::{
+    CreateSession, ListSessions, OnConflict, Page, RestoreSession, Rewind, SessionService, Watch,
+};
 pub use session::{Session, SessionState};
 pub use store::{
     Address, Appended, Commit, EventWindow, Expect, ListPlace, ListQuery, NewSession, ScopeKey, SessionEvent,

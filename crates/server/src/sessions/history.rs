@@ -17,10 +17,13 @@ pub(crate) const STATE: Doc =
     Doc::new("history", "The session's own state at a version, or now.", Answer::Object)
         .with_query(&[Param::new("version", "integer", "Which version; 0 is the initial state.")])
         .failing(&[403, 404]);
-pub(crate) const REWIND: Doc =
-    Doc::new("history", "Takes back everything since an invocation began.", Answer::One("Session"))
-        .with_body(BodyDoc::Required(&REWIND_REQUEST))
-        .failing(&[403, 404, 412]);
+pub(crate) const REWIND: Doc = Doc::new(
+    "history",
+    "Takes back everything since an invocation began, artifacts included.",
+    Answer::One("Session"),
+)
+.with_body(BodyDoc::Required(&REWIND_REQUEST))
+.failing(&[403, 404, 412]);
 pub(crate) const FORK: Doc =
     Doc::new("history", "Makes a new session that begins as this one was.", Answer::One("Session"))
         .with_body(BodyDoc::Optional(&FORK_REQUEST))
@@ -64,7 +67,13 @@ pub(crate) async fn rewind(
 ) -> Result<Response, ApiError> {
     let fields = body.fields(&REWIND_REQUEST)?;
     let invocation = fields.text("rewindBeforeInvocationId").unwrap_or_default();
-    answer::session(&shared.sessions.rewind(&key, &invocation).await?)
+    let session = match &shared.artifacts {
+        Some(artifacts) => {
+            sessile_artifact::rewind(&shared.sessions, artifacts.as_ref(), &key, &invocation).await?
+        }
+        None => shared.sessions.rewind(&key, &invocation).await?,
+    };
+    answer::session(&session)
 }
 
 pub(crate) async fn fork(

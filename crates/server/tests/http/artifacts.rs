@@ -62,3 +62,21 @@ async fn what_is_not_there_or_cannot_be_is_said() {
     assert!([400, 404].contains(&climbing.status.as_u16()), "{}", climbing.text);
     assert_eq!(Client::empty().get(ARTIFACTS).await.fails(400), "This server keeps no artifacts");
 }
+
+#[tokio::test]
+async fn a_rewind_brings_an_artifact_back() {
+    let api = client();
+    let event = |invocation: &str, version: i64| {
+        let actions = json!({"artifactDelta": {"f.txt": version}});
+        json!({"author": "agent", "invocationId": invocation, "actions": actions})
+    };
+    api.post("/apps/echo/users/ada/sessions/s", json!({})).await.ok();
+    for (version, (invocation, text)) in (0..).zip([("one", "first"), ("two", "second")]) {
+        api.post(ARTIFACTS, json!({"filename": "f.txt", "artifact": {"text": text}})).await.ok();
+        api.post("/apps/echo/users/ada/sessions/s/events", event(invocation, version)).await.ok();
+    }
+    let body = json!({"rewindBeforeInvocationId": "two"});
+    let session = api.post("/apps/echo/users/ada/sessions/s/rewind", body).await.ok();
+    assert_eq!(session["events"][2]["actions"]["artifactDelta"], json!({"f.txt": 2}));
+    assert_eq!(api.get(&at("f.txt")).await.ok(), json!({"text": "first"}));
+}

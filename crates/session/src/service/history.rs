@@ -1,5 +1,6 @@
 //! What a session was, and how to get back to it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sessile_state::Delta;
@@ -11,6 +12,28 @@ use crate::event::Event;
 use crate::key::SessionKey;
 use crate::session::Session;
 use crate::store::{EventWindow, Expect, SessionEvent, StateMap, StoredSession, Version, apply};
+
+/// A rewind that is prepared: [`SessionService::prepare_rewind`].
+#[derive(Debug)]
+pub struct Rewind {
+    /// The versions of artifacts that the rewind saves, by name; its event tells them.
+    pub artifact_delta: BTreeMap<String, i64>,
+    stored: StoredSession,
+    event: Event,
+    version: Version,
+}
+
+impl Rewind {
+    /// The version that the session goes back to.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// All events of the session, oldest first.
+    pub fn events(&self) -> &[SessionEvent] {
+        &self.stored.events
+    }
+}
 
 impl SessionService {
     /// The session's own state at a version: its initial state (version 0) and what its events up
@@ -35,18 +58,45 @@ impl SessionService {
     /// [`SessionError::NotFound`]; [`SessionError::NotInHistory`] if no event is of that invocation;
     /// [`SessionError::Conflict`] if the session is changed meanwhile.
     pub async fn rewind(&self, key: &SessionKey, before_invocation: &str) -> Result<Session, SessionError> {
+        let rewind = self.prepare_rewind(key, before_invocation).await?;
+        self.commit_rewind(rewind).await
+    }
+
+    /// A [`rewind`](Self::rewind) that is not made yet, for whoever has more to take back than state:
+    /// artifacts, say. Nothing is written.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NotFound`]; [`SessionError::NotInHistory`] if no event is of that invocation.
+    pub async fn prepare_rewind(
+        &self,
+        key: &SessionKey,
+        before_invocation: &str,
+    ) -> Result<Rewind, SessionError> {
         let stored = self.whole(key).await?;
         let first = stored.events.iter().find(|event| event.invocation_id == before_invocation);
         let Some(first) = first.filter(|_| !before_invocation.is_empty()) else {
             return Err(not_in_history(key, format!("invocation {before_invocation:?}")));
         };
-        let before = fold(&stored, first.version - 1);
-        let mut event = Event::new("user").with_delta(&difference(&stored.session, &before));
+        let version = first.version - 1;
+        let mut event = Event::new("user").with_delta(&difference(&stored.session, &fold(&stored, version)));
         event.invocation_id = format!("e-{}", self.ids.new_id());
         event.actions.rewind_before_invocation_id = Some(before_invocation.to_owned());
+        Ok(Rewind { stored, event, version, artifact_delta: BTreeMap::new() })
+    }
+
+    /// Makes a rewind that was prepared. Returns the session.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Conflict`] if the session was changed since it was prepared.
+    pub async fn commit_rewind(&self, rewind: Rewind) -> Result<Session, SessionError> {
+        let Rewind { stored, mut event, artifact_delta, .. } = rewind;
+        event.actions.artifact_delta = artifact_delta;
+        let key = stored.key.clone();
         let expect = Expect { session: Some(stored.version), ..Expect::default() };
         let mut session = Session::from(stored);
-        if let Outcome::Committed { event, appended } = self.commit(key, event, expect).await? {
+        if let Outcome::Committed { event, appended } = self.commit(&key, event, expect).await? {
             let event = SessionEvent { version: appended.version, event };
             session.advance(event, appended.update_time);
         }

@@ -16,6 +16,7 @@ use sessile_state::{Delta, Scope};
 
 pub use append::OnConflict;
 pub use create::CreateSession;
+pub use history::Rewind;
 pub use list::{ListSessions, Page};
 pub use restore::RestoreSession;
 pub use watch::Watch;
