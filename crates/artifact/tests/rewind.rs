@@ -1,5 +1,7 @@
 //! A rewind brings artifacts back, on every service.
 
+#![expect(clippy::unwrap_used, reason = "a failed unwrap in a test is a failed test")]
+
 use std::sync::Arc;
 
 use sessile_artifact::{
