@@ -1,15 +1,14 @@
 //! Bodies of requests: bounded in size and time, and JSON when they say so.
 
-use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use sessile_session::StateMap;
 
 use crate::error::ApiError;
 use crate::json::{Document, Fields, Model, Problem, Step};
-use crate::limits::Limits;
+use crate::room::Held;
 use crate::server::Shared;
 
 /// A body that was read whole.
@@ -17,6 +16,8 @@ pub(crate) struct Body {
     text: String,
     is_json: bool,
     shared: Shared,
+    /// Its share of the room for bodies.
+    _held: Held,
 }
 
 impl Body {
@@ -75,23 +76,32 @@ impl FromRequest<Shared> for Body {
 
     async fn from_request(request: Request, shared: &Shared) -> Result<Self, ApiError> {
         let is_json = says_json(request.headers());
-        let bytes = read(request, &shared.limits).await?;
-        let text = String::from_utf8(bytes.into())
+        let mut held = shared.room.hold();
+        let limit = shared.limits.body_time;
+        let bytes = match tokio::time::timeout(limit, read(request, &mut held, shared.limits.body)).await {
+            Ok(bytes) => bytes?,
+            Err(_) => return Err(ApiError::TooSlow(format!("The body did not come within {limit:?}"))),
+        };
+        let text = String::from_utf8(bytes)
             .map_err(|_| ApiError::BadRequest("There was an error parsing the body".to_owned()))?;
-        Ok(Self { text, is_json, shared: shared.clone() })
+        Ok(Self { text, is_json, shared: shared.clone(), _held: held })
     }
 }
 
-async fn read(request: Request, limits: &Limits) -> Result<Bytes, ApiError> {
-    let whole = Limited::new(request.into_body(), limits.body).collect();
-    match tokio::time::timeout(limits.body_time, whole).await {
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            Err(ApiError::TooLarge(format!("The body is longer than {} bytes", limits.body)))
+/// Reads a body whole; each piece takes its room before it is kept.
+async fn read(request: Request, held: &mut Held, limit: usize) -> Result<Vec<u8>, ApiError> {
+    let mut body = request.into_body();
+    let mut bytes = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| ApiError::BadRequest("The body was not received whole".to_owned()))?;
+        let Some(piece) = frame.data_ref() else { continue };
+        if piece.len() > limit - bytes.len() {
+            return Err(ApiError::TooLarge(format!("The body is longer than {limit} bytes")));
         }
-        Ok(Err(_)) => Err(ApiError::BadRequest("The body was not received whole".to_owned())),
-        Err(_) => Err(ApiError::TooSlow(format!("The body did not come within {:?}", limits.body_time))),
+        held.take(piece.len())?;
+        bytes.extend_from_slice(piece);
     }
+    Ok(bytes)
 }
 
 fn says_json(headers: &HeaderMap) -> bool {

@@ -1,7 +1,7 @@
 //! What happens to every request before its handler, and to every answer after it.
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tokio::time::Instant;
@@ -20,7 +20,7 @@ pub(crate) async fn front(State(shared): State<Shared>, request: Request, next: 
     let span = tracing::info_span!("request", id = id.to_str().unwrap_or(""), %method, route);
     let mut response = async {
         match admitted(&shared, route, request) {
-            Ok(request) => within_time(&shared, route, next.run(request)).await,
+            Ok(request) => within_time(&shared, &method, route, next.run(request)).await,
             Err(error) => error.into_response(),
         }
     }
@@ -49,14 +49,26 @@ fn admitted(shared: &Shared, route: &str, mut request: Request) -> Result<Reques
 }
 
 /// Runs have a time limit of their own.
-async fn within_time(shared: &Shared, route: &str, answer: impl Future<Output = Response>) -> Response {
+async fn within_time(
+    shared: &Shared,
+    method: &Method,
+    route: &str,
+    answer: impl Future<Output = Response>,
+) -> Response {
     if route == "/run" || route == "/run_sse" {
         return answer.await;
     }
     let limit = shared.limits.request_time;
     match tokio::time::timeout(limit, answer).await {
         Ok(response) => response,
-        Err(_) => ApiError::Unavailable(format!("The request took longer than {limit:?}")).into_response(),
+        Err(_) if method.is_safe() => {
+            ApiError::Unavailable(format!("The request took longer than {limit:?}")).into_response()
+        }
+        // What was begun may still be written.
+        Err(_) => ApiError::Unavailable(format!(
+            "The request took longer than {limit:?}; what it asks for is done or not done: read before you ask again"
+        ))
+        .into_response(),
     }
 }
 

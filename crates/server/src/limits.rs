@@ -6,6 +6,8 @@ use std::time::Duration;
 pub struct Limits {
     /// The longest body of a request, in bytes (413).
     pub body: usize,
+    /// The bytes of the bodies of all requests that are being read or answered, together (503).
+    pub bodies: usize,
     /// The largest state of a scope, in bytes of JSON (413). It is compared with what the scope would
     /// hold after the change; changes at the same moment can exceed it together, by their own size.
     /// What agents write is not limited by it.
@@ -18,6 +20,12 @@ pub struct Limits {
     pub events: usize,
     /// How many runs go on at once (429).
     pub runs: usize,
+    /// How many of them may be of one user (429).
+    pub user_runs: usize,
+    /// How many watches of sessions go on at once (429).
+    pub watches: usize,
+    /// How many of them may be of one user (429).
+    pub user_watches: usize,
     /// How many connections are open at once; others wait to be accepted.
     pub connections: usize,
     /// How long a request may take, but for runs and streams (503).
@@ -36,11 +44,15 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             body: 16 * 1024 * 1024,
+            bodies: 256 * 1024 * 1024,
             state: 16 * 1024 * 1024,
             key_length: 1024,
             json_depth: 200,
             events: 10_000,
             runs: 256,
+            user_runs: 64,
+            watches: 4096,
+            user_watches: 256,
             connections: 10_000,
             request_time: Duration::from_secs(60),
             run_time: Duration::from_secs(600),

@@ -17,6 +17,8 @@ use crate::doc::Access;
 use crate::guard::Guard;
 use crate::limits::Limits;
 use crate::metrics::{Gauge, Gauges, Metrics};
+use crate::quota::Quota;
+use crate::room::Room;
 use crate::run::Runs;
 use crate::trace::Traces;
 use crate::{openapi, routes};
@@ -169,7 +171,9 @@ impl Server {
         let table = routes::table();
         let open = table.docs.iter().filter(|route| route.doc.access == Access::Open);
         Shared(Arc::new(Inner {
-            runs: Runs::new(parts.limits.runs),
+            runs: Runs::new(&parts.limits),
+            watches: Quota::new("watches", parts.limits.watches, parts.limits.user_watches),
+            room: Room::new(parts.limits.bodies),
             traces: Arc::new(Traces::new(parts.clock.clone(), parts.ids.clone())),
             metrics: Metrics::new(&table.docs),
             telemetry: Telemetry::default(),
@@ -188,6 +192,9 @@ pub(crate) struct Shared(Arc<Inner>);
 pub(crate) struct Inner {
     parts: Parts,
     pub(crate) runs: Runs,
+    pub(crate) watches: Arc<Quota>,
+    /// For the bodies of requests.
+    pub(crate) room: Arc<Room>,
     pub(crate) traces: Arc<Traces>,
     pub(crate) metrics: Metrics,
     pub(crate) telemetry: Telemetry,

@@ -20,6 +20,8 @@ pub struct RunRequest {
     pub state_delta: Delta,
     /// The invocation to go on with; a new one if it is left out.
     pub invocation_id: Option<String>,
+    /// The id of the invocation if it is a new one; one is made if it is left out.
+    pub new_invocation_id: Option<String>,
     /// How.
     pub config: RunConfig,
 }

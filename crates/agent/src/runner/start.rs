@@ -52,7 +52,8 @@ impl Inner {
             model_calls: self.model_calls.clone().unwrap_or_default(),
             key: key.clone(),
         };
-        match self.run(run, request.invocation_id, request.state_delta).await {
+        let ids = (request.invocation_id, request.new_invocation_id);
+        match self.run(run, ids, request.state_delta).await {
             Ok(()) => Ok(()),
             Err(Ended::Refused(error)) => Err(error),
             Err(Ended::Failed(error)) => Err(run_error(error, key)),
@@ -62,7 +63,7 @@ impl Inner {
     async fn run(
         &self,
         mut run: Invocation,
-        invocation_id: Option<String>,
+        (invocation_id, new_id): (Option<String>, Option<String>),
         delta: sessile_state::Delta,
     ) -> Result<(), Ended> {
         let answered: BTreeSet<&str> = run.user_content.iter().flat_map(response_ids).collect();
@@ -76,7 +77,7 @@ impl Inner {
         let resumed = answers.as_mut().map(|call| std::mem::take(&mut call.invocation_id));
         run.id = match invocation_id.or(resumed) {
             Some(id) => id,
-            None => format!("e-{}", self.services.sessions.new_id()),
+            None => new_id.unwrap_or_else(|| format!("e-{}", self.services.sessions.new_id())),
         };
         let agent = match &answers {
             Some(call) => self.tree.find(&call.author).unwrap_or(self.tree.root()).clone(),

@@ -1,3 +1,4 @@
+use base64::prelude::*;
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use serde::Deserialize;
@@ -109,7 +110,7 @@ impl JwtCheck {
         }
         let has = |right: &str| claims.scope.split(' ').any(|word| word == right);
         let rights = Rights { admin: has("sessile:admin"), write_app: has("sessile:write_app") };
-        Ok(Principal::new(claims.sub, rights))
+        Ok(Principal::new(claims.sub, rights).until(claims.exp + leeway))
     }
 }
 
@@ -121,8 +122,8 @@ impl JwtKeys {
     /// [`AuthError`] if it is shorter than 32 bytes.
     pub fn from_secret(secret: &[u8]) -> Result<Self, AuthError> {
         let secret = secret.trim_ascii_end();
-        if secret.len() < 32 {
-            return Err(AuthError("a secret for HS256 has at least 32 bytes".to_owned()));
+        if secret.len() < SHORTEST_SECRET {
+            return Err(AuthError(format!("a secret for HS256 has at least {SHORTEST_SECRET} bytes")));
         }
         Ok(Self(vec![Key { id: None, algorithm: Algorithm::HS256, key: DecodingKey::from_secret(secret) }]))
     }
@@ -148,13 +149,14 @@ impl JwtKeys {
     ///
     /// # Errors
     ///
-    /// [`AuthError`] if it is not one, or no key of it can be used.
+    /// [`AuthError`] if it is not one, no key of it can be used, or a secret for HS256 is shorter than 32 bytes.
     pub fn from_jwks(text: &str) -> Result<Self, AuthError> {
         let set: JwkSet = serde_json::from_str(text)
             .map_err(|error| AuthError(format!("the JWKS cannot be read: {error}")))?;
         let mut keys = Vec::new();
         for jwk in &set.keys {
             let Some(algorithm) = algorithm(jwk) else { continue };
+            check_secret(jwk)?;
             let key = DecodingKey::from_jwk(jwk).map_err(|error| {
                 AuthError(format!("the key {:?} cannot be used: {error}", jwk.common.key_id))
             })?;
@@ -165,6 +167,24 @@ impl JwtKeys {
         }
         Ok(Self(keys))
     }
+}
+
+/// The shortest secret that a token's signature cannot be guessed by, in bytes.
+const SHORTEST_SECRET: usize = 32;
+
+/// Refuses a secret that could be guessed.
+fn check_secret(jwk: &Jwk) -> Result<(), AuthError> {
+    let AlgorithmParameters::OctetKey(secret) = &jwk.algorithm else { return Ok(()) };
+    let id = &jwk.common.key_id;
+    let bytes = BASE64_URL_SAFE_NO_PAD.decode(secret.value.trim_end_matches('='));
+    let bytes = bytes.map_err(|error| AuthError(format!("the key {id:?} cannot be used: {error}")))?;
+    if bytes.len() < SHORTEST_SECRET {
+        return Err(AuthError(format!(
+            "the key {id:?} has {} bytes; a secret for HS256 has at least {SHORTEST_SECRET} bytes",
+            bytes.len()
+        )));
+    }
+    Ok(())
 }
 
 /// The one algorithm that a key checks.

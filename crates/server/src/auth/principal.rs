@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::error::ApiError;
 
@@ -8,6 +9,8 @@ pub struct Principal {
     /// The one user they act for; `None` is any, which is so without authentication and for admins.
     user: Option<Arc<str>>,
     rights: Rights,
+    /// When their token stops being valid, in seconds since 1970; `None` is never.
+    expires: Option<f64>,
 }
 
 /// What a principal may do beyond its own user's sessions.
@@ -22,14 +25,34 @@ pub struct Rights {
 impl Principal {
     /// Whoever it is, when authentication is off.
     pub fn anyone() -> Self {
-        Self { user: None, rights: Rights { admin: true, write_app: true } }
+        Self { user: None, rights: Rights { admin: true, write_app: true }, expires: None }
     }
 
     /// A user with these rights. An admin acts for every user, and writes `app:` keys.
     pub fn new(user: impl Into<Arc<str>>, rights: Rights) -> Self {
         match rights.admin {
             true => Self::anyone(),
-            false => Self { user: Some(user.into()), rights },
+            false => Self { user: Some(user.into()), rights, expires: None },
+        }
+    }
+
+    /// Until this time, in seconds since 1970.
+    #[must_use]
+    pub fn until(mut self, expires: f64) -> Self {
+        self.expires = Some(expires);
+        self
+    }
+
+    /// Comes when the token stops being valid.
+    pub(crate) fn expired(&self, now: f64) -> impl Future<Output = ()> + Send + 'static + use<> {
+        // A token for longer than that is one for ever.
+        const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+        let left = self.expires.map(|expires| Duration::try_from_secs_f64((expires - now).max(0.0)));
+        async move {
+            match left {
+                Some(Ok(left)) if left < LONGEST => tokio::time::sleep(left).await,
+                _ => std::future::pending().await,
+            }
         }
     }
 

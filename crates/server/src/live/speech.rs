@@ -22,7 +22,7 @@ const BEHIND: usize = 4096;
 impl Talk {
     /// Connects the client with the live agent until either is gone.
     pub(super) async fn speak(&self, socket: &mut Socket, agent: &LiveAgent) -> Result<(), ApiError> {
-        let _permit = self.shared.runs.permit()?;
+        let _permit = self.shared.runs.permit(self.key.user())?;
         let (sender, mut events) = mpsc::channel(BEHIND);
         let (too_slow, mut slow) = mpsc::channel::<()>(1);
         let name = self.app.runner().root().name().to_owned();

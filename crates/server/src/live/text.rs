@@ -79,7 +79,7 @@ impl Talk {
             }
         }
         let mut complete = Event::new(author);
-        complete.invocation_id = running.invocation().to_owned();
+        complete.invocation_id = running.invocation();
         complete.turn_complete = Some(true);
         complete.timestamp = self.shared.clock.now();
         socket.send(&complete).await

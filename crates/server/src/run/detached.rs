@@ -34,7 +34,7 @@ struct Progress {
 pub(super) fn detach(running: Running, split: bool, shared: &Shared) -> Arc<Log> {
     let log = Arc::new(Log {
         key: running.key().clone(),
-        invocation: running.invocation().to_owned(),
+        invocation: running.invocation(),
         frames: Mutex::default(),
         progress: watch::Sender::default(),
     });

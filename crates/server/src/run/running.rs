@@ -3,12 +3,12 @@ use std::time::Duration;
 
 use sessile_agent::{Run, RunError};
 use sessile_session::{Event, SessionError, SessionKey};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use super::order::Order;
 use super::runs::Ticket;
-use crate::error::ApiError;
+use crate::error::{ApiError, chain};
+use crate::quota::Place;
 use crate::server::Shared;
 use crate::trace::Recorder;
 
@@ -17,11 +17,19 @@ pub(crate) struct Running {
     run: Option<Run>,
     /// What came before anybody asked.
     first: Option<Result<Arc<Event>, RunError>>,
-    ticket: Arc<Ticket>,
+    entered: Entered,
     deadline: Instant,
     recorder: Recorder,
     shared: Shared,
-    _permit: OwnedSemaphorePermit,
+    _place: Place,
+}
+
+/// A run's ticket, given back when dropped.
+struct Entered {
+    ticket: Arc<Ticket>,
+    /// The agent at the root.
+    author: String,
+    shared: Shared,
 }
 
 /// Why a run did not come to its own end.
@@ -31,6 +39,8 @@ pub(crate) enum Ended {
     Failed(#[from] RunError),
     #[error("the run was cancelled")]
     Cancelled,
+    #[error("the server was stopped before the run was done; what was said until then is stored")]
+    Stopped,
     #[error("the run took longer than {0:?} and was ended")]
     TooLong(Duration),
 }
@@ -52,36 +62,47 @@ impl Ended {
 
 impl Running {
     /// Begins a run and waits for its first event, so that what makes it impossible is known before
-    /// anything is answered.
+    /// anything is answered. It can be cancelled from the beginning.
     pub(crate) async fn begin(shared: &Shared, order: Order) -> Result<Self, ApiError> {
-        let permit = shared.runs.permit()?;
+        let place = shared.runs.permit(order.key.user())?;
         let deadline = Instant::now() + shared.limits.run_time;
         let mut recorder = shared.traces.record(order.key.clone(), order.runner.app());
-        let mut run = order.runner.run(order.request);
-        let too_long = || ApiError::from(Ended::TooLong(shared.limits.run_time));
-        let first = tokio::time::timeout_at(deadline, run.next()).await.map_err(|_| too_long())?;
+        let mut request = order.request;
+        let new_id = format!("e-{}", shared.ids.new_id());
+        let invocation = request.invocation_id.clone().unwrap_or_else(|| new_id.clone());
+        request.new_invocation_id = Some(new_id);
+        let author = order.runner.root().name().to_owned();
+        let ticket = shared.runs.enter(order.key, invocation);
+        let entered = Entered { ticket, author, shared: shared.clone() };
+        let mut run = order.runner.run(request);
+        let first = tokio::select! {
+            biased;
+            () = entered.ticket.cancel.cancelled() => return Err(entered.ended().into()),
+            first = tokio::time::timeout_at(deadline, run.next()) => first,
+        };
+        let first = first.map_err(|_| ApiError::from(Ended::TooLong(shared.limits.run_time)))?;
         let first = match first {
             Some(Err(error @ (RunError::Session(_) | RunError::Busy { .. }))) => return Err(error.into()),
             first => first,
         };
         let event = first.as_ref().and_then(|first| first.as_ref().ok()).cloned();
-        let invocation = event.as_ref().map(|event| event.invocation_id.clone()).unwrap_or_default();
         if let Some(event) = &event {
+            entered.ticket.is_of(&event.invocation_id);
             recorder.event(event);
         }
         // The user knows what the user said.
         let said = event.is_some_and(|event| event.author == "user");
-        let (first, run) = if said { (None, Some(run)) } else { (first, Some(run)) };
-        let ticket = shared.runs.enter(order.key, invocation);
-        Ok(Self { run, first, ticket, deadline, recorder, shared: shared.clone(), _permit: permit })
+        let first = if said { None } else { first };
+        let shared = shared.clone();
+        Ok(Self { run: Some(run), first, entered, deadline, recorder, shared, _place: place })
     }
 
     pub(crate) fn key(&self) -> &SessionKey {
-        &self.ticket.key
+        &self.entered.ticket.key
     }
 
-    pub(crate) fn invocation(&self) -> &str {
-        &self.ticket.invocation
+    pub(crate) fn invocation(&self) -> String {
+        self.entered.ticket.invocation()
     }
 
     /// The next event.
@@ -90,10 +111,9 @@ impl Running {
             return Some(first.map_err(Ended::from));
         }
         let run = self.run.as_mut()?;
-        let cancelled = self.ticket.cancel.cancelled();
         let next = tokio::select! {
             biased;
-            () = cancelled => Some(Err(Ended::Cancelled)),
+            () = self.entered.ticket.cancel.cancelled() => Some(Err(self.entered.ended())),
             next = tokio::time::timeout_at(self.deadline, run.next()) => match next {
                 Ok(next) => next.map(|event| event.map_err(Ended::from)),
                 Err(_) => Some(Err(Ended::TooLong(self.shared.limits.run_time))),
@@ -101,13 +121,39 @@ impl Running {
         };
         match &next {
             Some(Ok(event)) => self.recorder.event(event),
-            _ => self.run = None,
+            Some(Err(ended)) => {
+                self.run = None;
+                self.entered.store_end(ended).await;
+            }
+            None => self.run = None,
         }
         next
     }
 }
 
-impl Drop for Running {
+impl Entered {
+    /// Why the run was told to end.
+    fn ended(&self) -> Ended {
+        if self.shared.runs.is_stopping() { Ended::Stopped } else { Ended::Cancelled }
+    }
+
+    /// Stores that the server ended the run, for whoever looks for its answer later. An agent that fails
+    /// stores it itself, and whoever cancels a run knows.
+    async fn store_end(&self, ended: &Ended) {
+        if !matches!(ended, Ended::Stopped | Ended::TooLong(_)) {
+            return;
+        }
+        let mut event = Event::new(&self.author);
+        event.invocation_id = self.ticket.invocation();
+        event.error_code = Some("INVOCATION_ABORTED".to_owned());
+        event.error_message = Some(ended.to_string());
+        if let Err(error) = self.shared.sessions.append_to(&self.ticket.key, event).await {
+            tracing::error!(session = %self.ticket.key, error = %chain(&error), "cannot store that a run was ended");
+        }
+    }
+}
+
+impl Drop for Entered {
     fn drop(&mut self) {
         self.shared.runs.leave(&self.ticket);
     }
@@ -119,6 +165,7 @@ impl Ended {
         match self {
             Self::Failed(error) => error.error_type(),
             Self::Cancelled => "CancelledError",
+            Self::Stopped => "ShutdownError",
             Self::TooLong(_) => "TimeoutError",
         }
     }
@@ -129,7 +176,7 @@ impl From<Ended> for ApiError {
         match ended {
             Ended::Failed(error) => error.into(),
             Ended::Cancelled => Self::Conflict(ended.to_string()),
-            Ended::TooLong(_) => Self::Unavailable(ended.to_string()),
+            Ended::Stopped | Ended::TooLong(_) => Self::Unavailable(ended.to_string()),
         }
     }
 }

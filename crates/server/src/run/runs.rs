@@ -2,11 +2,12 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sessile_session::SessionKey;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::detached::Log;
 use crate::error::ApiError;
+use crate::limits::Limits;
+use crate::quota::{Place, Quota};
 
 /// How many detached runs that are over can still be followed from memory.
 const REMEMBERED: usize = 256;
@@ -16,8 +17,7 @@ const REMEMBERED_BYTES: usize = 64 * 1024 * 1024;
 
 /// The runs of this server: how many, which, and whether there may be more.
 pub(crate) struct Runs {
-    permits: Arc<Semaphore>,
-    limit: usize,
+    places: Arc<Quota>,
     /// No run begins any more, and streams that have no end come to one.
     closing: CancellationToken,
     /// Runs end where they are.
@@ -35,37 +35,46 @@ struct Table {
 /// A run as others see it.
 pub(crate) struct Ticket {
     pub(crate) key: SessionKey,
-    pub(crate) invocation: String,
+    /// The id that a new invocation will have, until the first event says which one it is.
+    invocation: Mutex<String>,
     /// Ends the run.
     pub(crate) cancel: CancellationToken,
 }
 
+impl Ticket {
+    pub(crate) fn invocation(&self) -> String {
+        self.invocation.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Says which invocation it is.
+    pub(crate) fn is_of(&self, invocation: &str) {
+        invocation.clone_into(&mut self.invocation.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
 impl Runs {
-    pub(crate) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limits: &Limits) -> Self {
         Self {
-            permits: Arc::new(Semaphore::new(limit)),
-            limit,
+            places: Quota::new("runs", limits.runs, limits.user_runs),
             closing: CancellationToken::new(),
             stopping: CancellationToken::new(),
             table: Mutex::default(),
         }
     }
 
-    /// Leave to run, unless there are too many runs or the server is shutting down.
-    pub(crate) fn permit(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+    /// Leave to run for a user, unless there are too many runs or the server is shutting down.
+    pub(crate) fn permit(&self, user: &str) -> Result<Place, ApiError> {
         if self.closing.is_cancelled() {
             return Err(ApiError::Unavailable(
                 "The server is shutting down; ask another, or later".to_owned(),
             ));
         }
-        self.permits.clone().try_acquire_owned().map_err(|_| {
-            ApiError::TooMany(format!("{} runs are going on already; try again when one is done", self.limit))
-        })
+        self.places.take(user)
     }
 
     /// How many runs are going on.
     pub(crate) fn running(&self) -> usize {
-        self.limit - self.permits.available_permits()
+        self.places.count()
     }
 
     /// Lets no more runs begin.
@@ -78,6 +87,11 @@ impl Runs {
         self.stopping.cancel();
     }
 
+    /// Whether runs end because the server does.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.is_cancelled()
+    }
+
     /// Comes when the server is shutting down.
     pub(crate) fn closing(&self) -> WaitForCancellationFutureOwned {
         self.closing.clone().cancelled_owned()
@@ -85,7 +99,8 @@ impl Runs {
 
     /// Enters a run, which others can then cancel.
     pub(crate) fn enter(&self, key: SessionKey, invocation: String) -> Arc<Ticket> {
-        let ticket = Arc::new(Ticket { key, invocation, cancel: self.stopping.child_token() });
+        let ticket =
+            Arc::new(Ticket { key, invocation: Mutex::new(invocation), cancel: self.stopping.child_token() });
         self.table().active.push(ticket.clone());
         ticket
     }
@@ -97,14 +112,14 @@ impl Runs {
     /// Ends a run. Tells whether there was one.
     pub(crate) fn cancel(&self, key: &SessionKey, invocation: &str) -> bool {
         let table = self.table();
-        let found = table.active.iter().find(|run| run.key == *key && run.invocation == invocation);
+        let found = table.active.iter().find(|run| run.key == *key && run.invocation() == invocation);
         found.inspect(|run| run.cancel.cancel()).is_some()
     }
 
     /// The invocations that are going on in a session.
     pub(crate) fn of(&self, key: &SessionKey) -> Vec<String> {
         let table = self.table();
-        table.active.iter().filter(|run| run.key == *key).map(|run| run.invocation.clone()).collect()
+        table.active.iter().filter(|run| run.key == *key).map(|run| run.invocation()).collect()
     }
 
     /// Remembers a detached run.

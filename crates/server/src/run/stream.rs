@@ -27,6 +27,7 @@ pub(crate) async fn run_sse(
     body: Body,
 ) -> Result<Response, ApiError> {
     let order = Order::read(&shared, &principal, &body, true).await?;
+    drop(body);
     let (split, is_detached) = (order.split_artifacts, order.detach);
     let running = Running::begin(&shared, order).await?;
     if is_detached {

@@ -24,6 +24,7 @@ pub(crate) async fn run(
     body: Body,
 ) -> Result<Response, ApiError> {
     let order = Order::read(&shared, &principal, &body, false).await?;
+    drop(body);
     if order.detach {
         let split = order.split_artifacts;
         let log = detach(Running::begin(&shared, order).await?, split, &shared);

@@ -6,15 +6,18 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::sse::{Event as Frame, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
+use futures_util::future::BoxFuture;
 use futures_util::stream::{self, Stream, StreamExt};
 use serde::Serialize;
 use sessile_session::{EventWindow, Version, Watch};
 
 use crate::answer;
+use crate::auth::Principal;
 use crate::doc::{Answer, Doc, Param, WINDOW};
 use crate::error::ApiError;
 use crate::place::OfSession;
 use crate::query::Query;
+use crate::quota::Place;
 use crate::server::Shared;
 
 pub(crate) const WATCH: Doc = Doc::new(
@@ -24,15 +27,17 @@ pub(crate) const WATCH: Doc = Doc::new(
 )
 .with_query(WINDOW)
 .with_headers(&[Param::new("Last-Event-ID", "string", "The last version that was seen.")])
-.failing(&[403, 404]);
+.failing(&[403, 404, 429]);
 
 pub(crate) async fn watch(
     State(shared): State<Shared>,
     OfSession(key): OfSession,
+    principal: Principal,
     headers: HeaderMap,
     query: Query,
 ) -> Result<Response, ApiError> {
     let seen = last_seen(&headers)?;
+    let place = shared.watches.take(key.user())?;
     let window = if seen.is_some() { EventWindow::NONE } else { query.window()? };
     let Some(session) = shared.sessions.get(&key, window).await? else {
         return Err(ApiError::not_found("Session not found"));
@@ -44,17 +49,36 @@ pub(crate) async fn watch(
         None => Some(frame("snapshot", session.version(), &session)?),
     };
     let watch = shared.sessions.watch(&key, seen.unwrap_or(session.version()));
-    let changes = until_deleted(watch).take_until(shared.runs.closing());
+    let watching =
+        Watching { watch, expired: Box::pin(principal.expired(shared.clock.now())), _place: place };
+    let changes = until_over(watching).take_until(shared.runs.closing());
     let frames = stream::iter(start.map(Ok::<_, Infallible>)).chain(changes);
     Ok(Sse::new(frames).keep_alive(KeepAlive::default()).into_response())
 }
 
-fn until_deleted(watch: Watch) -> impl Stream<Item = Result<Frame, Infallible>> + Send {
-    stream::unfold(Some(watch), |watch| async {
-        let mut watch = watch?;
-        match watch.next().await {
+/// A watch as long as its client may have it.
+struct Watching {
+    watch: Watch,
+    /// Comes when the client's token stops being valid.
+    expired: BoxFuture<'static, ()>,
+    _place: Place,
+}
+
+/// The changes, until the session is deleted or the client's token is no longer valid.
+fn until_over(watching: Watching) -> impl Stream<Item = Result<Frame, Infallible>> + Send {
+    stream::unfold(Some(watching), |watching| async {
+        let mut watching = watching?;
+        let next = tokio::select! {
+            biased;
+            () = &mut watching.expired => {
+                let text = "The token has expired; watch again with a new one, after the last id";
+                return Some((Ok(error_frame(text)), None));
+            }
+            next = watching.watch.next() => next,
+        };
+        match next {
             Ok(Some(change)) => match frame("change", change.version, &*change.event) {
-                Ok(frame) => Some((Ok(frame), Some(watch))),
+                Ok(frame) => Some((Ok(frame), Some(watching))),
                 Err(error) => Some((Ok(failed(&error)), None)),
             },
             Ok(None) => Some((Ok(Frame::default().event("deleted").data("null")), None)),
@@ -71,7 +95,11 @@ fn frame(name: &str, version: Version, value: &impl Serialize) -> Result<Frame, 
 
 fn failed(error: &ApiError) -> Frame {
     tracing::error!(%error, "a watch broke off");
-    Frame::default().event("error").data(serde_json::json!({ "detail": error.to_string() }).to_string())
+    error_frame(&error.to_string())
+}
+
+fn error_frame(detail: &str) -> Frame {
+    Frame::default().event("error").data(serde_json::json!({ "detail": detail }).to_string())
 }
 
 fn last_seen(headers: &HeaderMap) -> Result<Option<Version>, ApiError> {

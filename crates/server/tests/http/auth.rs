@@ -128,6 +128,15 @@ fn keys_that_cannot_be_used_are_refused() {
     assert!(JwtKeys::from_pem(b"nonsense").is_err());
     assert!(JwtKeys::from_jwks("{}").is_err());
     assert!(JwtKeys::from_jwks(r#"{"keys":[]}"#).is_err());
+    let secret = |bytes: &[u8]| json!({"kty": "oct", "kid": "s", "k": BASE64_URL_SAFE_NO_PAD.encode(bytes)});
+    let set = |key: Value| JwtKeys::from_jwks(&json!({"keys": [key]}).to_string());
+    let refused = set(secret(&[7; 31])).err().unwrap().to_string();
+    assert_eq!(refused, "the key Some(\"s\") has 31 bytes; a secret for HS256 has at least 32 bytes");
+    assert!(set(secret(&[7; 32])).is_ok());
+    let mut for_encryption = secret(&[7; 32]);
+    for_encryption["use"] = json!("enc");
+    let refused = set(for_encryption).err().unwrap().to_string();
+    assert_eq!(refused, "the JWKS has no key for HS256, RS256 or EdDSA");
     for tokens in ["", "[]", r#"[{"sha256":"xx","user":"a"}]"#, r#"[{"sha256":"","user":"a","typo":1}]"#] {
         assert!(StaticTokens::from_json(tokens).is_err(), "{tokens}");
     }
@@ -235,4 +244,17 @@ async fn a_token_for_another_audience_is_refused() {
     assert_eq!(status(hs256(), &made_for("elsewhere")).await, 401, "it is not for us, whoever we are");
     let named = hs256().with_audience("sessile");
     assert_eq!(status(named, &made_for("sessile")).await, 200);
+}
+
+#[tokio::test]
+async fn a_watch_ends_when_its_token_expires() {
+    let api = Client::new(guarded(sessions()));
+    // It is believed for 30 seconds after it expires, of which a quarter of one is left.
+    let ada = api.bearing(&token(json!({"sub": "ada", "exp": 970.25})));
+    ada.post(SESSION, json!({})).await.ok();
+    let watch = ada.get(&format!("{SESSION}/watch")).await;
+    let frames = crate::extensions::frames(&watch.text);
+    assert_eq!(frames.iter().map(|frame| frame.0.as_str()).collect::<Vec<_>>(), ["snapshot", "error"]);
+    let text = "The token has expired; watch again with a new one, after the last id";
+    assert_eq!(frames[1].2, json!({"detail": text}));
 }

@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::http::{HeaderMap, Method, Request, StatusCode};
+use axum::http::{HeaderMap, Method, Request, Response, StatusCode};
 use serde_json::Value;
 use sessile_server::{Apps, Server, router};
 use sessile_session::{MemoryStore, SessionService};
@@ -38,6 +38,12 @@ impl Client {
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
         self.send(Method::GET, path, None).await
+    }
+
+    /// The answer as it begins; its body is read, and held open, by the caller.
+    pub(crate) async fn open(&self, path: &str) -> Response<Body> {
+        let request = Request::builder().uri(path).header("host", "127.0.0.1:8000");
+        self.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap()
     }
 
     pub(crate) async fn delete(&self, path: &str) -> Answer {

@@ -1,5 +1,5 @@
 use serde_json::{Value, json};
-use sessile_server::{Apps, Server};
+use sessile_server::{Apps, Limits, Server};
 use sessile_session::{EventWindow, SessionKey};
 
 use crate::apps::{client, sessions};
@@ -84,8 +84,30 @@ async fn events_are_appended_once() {
     assert_eq!(api.get(SESSION).await.ok(), session);
 }
 
+#[tokio::test]
+async fn an_event_that_is_appended_again_answers_as_the_first_time() {
+    let api = client();
+    let events = format!("{SESSION}/events");
+    api.post(SESSION, json!({})).await.ok();
+    // It has no time of its own, and its answer may have been lost.
+    let event = json!({"id": "e1", "author": "elsewhere", "actions": {"stateDelta": {"a": 1}}});
+    let careful = api.with("if-match", "\"0\"");
+    let first = careful.post(&events, event.clone()).await.ok();
+    assert_eq!(careful.post(&events, event.clone()).await.ok(), first);
+    assert_eq!(api.post(&events, event.clone()).await.ok(), first);
+    api.patch(SESSION, json!({"stateDelta": {"b": 1}})).await.ok();
+    let again = careful.post(&events, event).await;
+    assert_eq!(again.header("etag"), "\"2\"");
+    assert_eq!(again.ok(), first);
+    assert_eq!(api.get(SESSION).await.ok()["events"].as_array().unwrap().len(), 2);
+
+    careful.post(&events, json!({"id": "e1", "author": "another"})).await.fails(409);
+    careful.post(&events, json!({"id": "e2", "author": "elsewhere"})).await.fails(412);
+    api.with("if-match", "\"9\"").post(&events, json!({"id": "e1", "author": "elsewhere"})).await.fails(412);
+}
+
 /// The frames of a watch: name, id, data.
-fn frames(text: &str) -> Vec<(String, String, Value)> {
+pub(crate) fn frames(text: &str) -> Vec<(String, String, Value)> {
     let field = |frame: &str, name: &str| {
         let line = frame.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         line.map(|value| value.trim().to_owned()).unwrap_or_default()
@@ -130,4 +152,26 @@ async fn a_watch_shows_each_committed_change_until_the_session_is_deleted() {
     api.get(&watch).await.fails(404);
     api.post(SESSION, json!({})).await.ok();
     api.with("last-event-id", "soon").get(&watch).await.fails(400);
+}
+
+#[tokio::test]
+async fn one_user_and_all_together_have_so_many_watches() {
+    let mut limits = Limits::default();
+    (limits.watches, limits.user_watches) = (2, 1);
+    let api = Client::new(Server::new(sessions(), Apps::new()).with_limits(limits));
+    let [ada, bob, eve] = ["ada", "bob", "eve"].map(|user| format!("/apps/echo/users/{user}/sessions/s"));
+    for session in [&ada, &bob, &eve] {
+        api.post(session, json!({})).await.ok();
+    }
+    let watch = async |session: &str| api.open(&format!("{session}/watch")).await;
+    let first = watch(&ada).await;
+    let detail = api.get(&format!("{ada}/watch")).await.fails(429);
+    let text = "1 watches of this user are going on already, and one user may have no more";
+    assert!(detail.as_str().unwrap().starts_with(text), "{detail}");
+    let second = watch(&bob).await;
+    let refused = api.get(&format!("{eve}/watch")).await;
+    assert_eq!(refused.header("retry-after"), "1");
+    assert_eq!(refused.fails(429), "2 watches are going on already; try again when one is done");
+    drop((first, second));
+    assert_eq!(watch(&ada).await.status(), 200);
 }

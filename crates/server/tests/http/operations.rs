@@ -1,5 +1,9 @@
+use std::convert::Infallible;
 use std::sync::Arc;
 
+use axum::body::Body;
+use axum::http::Request;
+use futures_util::{FutureExt, StreamExt, stream};
 use serde_json::json;
 use sessile_server::{Apps, Counts, Gauge, Limits, Server};
 use sessile_session::{MemoryStore, SessionService};
@@ -107,4 +111,55 @@ async fn a_request_that_takes_too_long_is_given_up() {
     let api =
         Client::new(Server::new(SessionService::new(crate::stores::Stuck), Apps::new()).with_limits(limits));
     assert_eq!(api.get(SESSION).await.fails(503), "The request took longer than 50ms");
+    let detail = api.patch(SESSION, json!({"stateDelta": {"a": 1}})).await.fails(503);
+    let text =
+        "The request took longer than 50ms; what it asks for is done or not done: read before you ask again";
+    assert_eq!(detail, text);
+}
+
+#[tokio::test]
+async fn one_user_has_so_many_runs_and_others_have_theirs() {
+    let mut limits = Limits::default();
+    limits.user_runs = 1;
+    let api = Client::new(server(sessions()).with_limits(limits));
+    let (ada, bob) = (SESSION, "/apps/echo/users/bob/sessions/s");
+    api.post(ada, json!({})).await.ok();
+    api.post(bob, json!({})).await.ok();
+    let mut forever = says("forever");
+    forever["detach"] = json!(true);
+    let place = api.post("/run", forever).await.header("location").to_owned();
+    let refused = api.post("/run", says("x")).await;
+    assert_eq!(refused.header("retry-after"), "1");
+    let text =
+        "1 runs of this user are going on already, and one user may have no more; try again when one is done";
+    assert_eq!(refused.fails(429), text);
+    let mut bobs = says("x");
+    bobs["userId"] = json!("bob");
+    api.post("/run", bobs).await.ok();
+    api.delete(&place).await.ok();
+    api.get(&place).await;
+    api.post("/run", says("x")).await.ok();
+}
+
+#[tokio::test]
+async fn the_bodies_of_all_requests_together_have_a_limit() {
+    let mut limits = Limits::default();
+    limits.bodies = 100;
+    let api = Client::new(server(sessions()).with_limits(limits));
+    // Half of a body has come, and the rest never does.
+    let begun =
+        Body::from_stream(stream::iter([Ok::<_, Infallible>(vec![b' '; 60])]).chain(stream::pending()));
+    let request = Request::post(SESSION).header("host", "127.0.0.1:8000").body(begun).unwrap();
+    let mut waiting = Box::pin(api.call(request));
+    assert!((&mut waiting).now_or_never().is_none());
+
+    let refused = api.post(SESSION, json!({"text": "x".repeat(50)})).await;
+    assert_eq!(refused.header("retry-after"), "1");
+    let text =
+        "The bodies of all requests together would be longer than 100 bytes; try again when others are done";
+    assert_eq!(refused.fails(503), text);
+    api.get(SESSION).await.fails(404);
+    drop(waiting);
+    api.post(SESSION, json!({"text": "x".repeat(50)})).await.ok();
+    api.patch(SESSION, json!({"stateDelta": {"text": "y".repeat(50)}})).await.ok();
 }

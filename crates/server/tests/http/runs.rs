@@ -1,4 +1,5 @@
 use axum::http::Method;
+use futures_util::FutureExt;
 use serde_json::{Value, json};
 
 use crate::apps::client;
@@ -188,5 +189,26 @@ async fn a_client_that_goes_away_ends_its_run() {
     let run = api.send(Method::POST, "/run", Some(says("forever").to_string()));
     tokio::time::timeout(std::time::Duration::from_millis(300), run).await.err().expect("it runs for ever");
     assert_eq!(api.get(&format!("{SESSION}/runs")).await.ok(), json!({"invocationIds": []}));
+    api.post("/run", says("next")).await.ok();
+}
+
+#[tokio::test]
+async fn a_run_is_cancelled_before_its_first_event() {
+    let api = ready().await;
+    let said = json!({"author": "user", "content": {"role": "user", "parts": [{"text": "forever"}]}});
+    api.post(&format!("{SESSION}/events"), said).await.ok();
+    // Without a message the first event is the model's answer.
+    let going_on = json!({"appName": "echo", "userId": "ada", "sessionId": "s"});
+    let mut run = std::pin::pin!(api.post("/run", going_on));
+    let runs = format!("{SESSION}/runs");
+    let invocation = loop {
+        assert!((&mut run).now_or_never().is_none(), "it runs for ever");
+        if let Some(invocation) = api.get(&runs).await.ok()["invocationIds"][0].as_str() {
+            break invocation.to_owned();
+        }
+    };
+    api.delete(&format!("{runs}/{invocation}")).await.ok();
+    assert_eq!(run.await.fails(409), "the run was cancelled");
+    assert_eq!(api.get(&runs).await.ok(), json!({"invocationIds": []}));
     api.post("/run", says("next")).await.ok();
 }

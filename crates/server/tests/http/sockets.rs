@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use sessile_server::{Limits, Server, serve};
+use sessile_session::{EventWindow, SessionKey};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -148,6 +149,13 @@ async fn shutting_down_ends_what_does_not_end() {
     server.shut_down();
     tokio::time::timeout(Duration::from_secs(20), &mut server.task).await.expect("it ends").unwrap().unwrap();
     assert!(read(&mut watch).await.contains("event: snapshot"));
+    // The run answers nothing any more, and its session says why.
+    let key = SessionKey::new("echo", "ada", "s").unwrap();
+    let session = sessions.get(&key, EventWindow::ALL).await.unwrap().unwrap();
+    let last = session.events().last().unwrap();
+    assert_eq!((last.author.as_str(), last.error_code.as_deref()), ("echo", Some("INVOCATION_ABORTED")));
+    assert_eq!(last.invocation_id, session.events()[0].invocation_id);
+    assert!(last.error_message.as_deref().unwrap().starts_with("the server was stopped"), "{last:?}");
     let again = Listening::new(crate::apps::server(sessions)).await;
     assert!(again.ask("POST", "/run", &says("x").to_string()).await.contains("you said x"));
 }

@@ -13,6 +13,9 @@ pub(crate) struct LimitArgs {
     /// The longest body of a request, in bytes.
     #[arg(long, value_name = "BYTES")]
     max_body: Option<NonZeroU32>,
+    /// The bytes of the bodies of all requests together.
+    #[arg(long, value_name = "BYTES")]
+    max_bodies: Option<NonZeroU32>,
     /// The largest state of a scope, in bytes of JSON.
     #[arg(long, value_name = "BYTES")]
     max_state: Option<NonZeroU32>,
@@ -28,6 +31,15 @@ pub(crate) struct LimitArgs {
     /// How many runs go on at once.
     #[arg(long, value_name = "COUNT")]
     max_runs: Option<NonZeroU32>,
+    /// How many of them may be of one user.
+    #[arg(long, value_name = "COUNT")]
+    max_user_runs: Option<NonZeroU32>,
+    /// How many watches of sessions go on at once.
+    #[arg(long, value_name = "COUNT")]
+    max_watches: Option<NonZeroU32>,
+    /// How many of them may be of one user.
+    #[arg(long, value_name = "COUNT")]
+    max_user_watches: Option<NonZeroU32>,
     /// How many connections are open at once.
     #[arg(long, value_name = "COUNT")]
     max_connections: Option<NonZeroU32>,
@@ -46,11 +58,15 @@ impl LimitArgs {
             *limit = given.map_or(*limit, |given| given.get() as usize);
         };
         set(&mut limits.body, self.max_body);
+        set(&mut limits.bodies, self.max_bodies);
         set(&mut limits.state, self.max_state);
         set(&mut limits.key_length, self.max_key_length);
         limits.json_depth = self.max_json_depth.map_or(limits.json_depth, usize::from);
         set(&mut limits.events, self.max_events);
         set(&mut limits.runs, self.max_runs);
+        set(&mut limits.user_runs, self.max_user_runs);
+        set(&mut limits.watches, self.max_watches);
+        set(&mut limits.user_watches, self.max_user_watches);
         set(&mut limits.connections, self.max_connections);
         let set_time = |limit: &mut Duration, given: Option<NonZeroU32>| {
             *limit = given.map_or(*limit, |given| Duration::from_secs(given.get().into()));
