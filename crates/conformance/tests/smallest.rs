@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use sessile_session::{
-    Address, Appended, Commit, Event, EventWindow, ListPlace, ListQuery, NewSession, ScopeKey, SessionError,
-    SessionEvent, SessionKey, StateMap, Store, StoredSession, Version, apply, next_update_time,
+    Address, Appended, Commit, Event, EventWindow, ListPlace, ListQuery, NewSession, PageWriter, ScopeKey,
+    SessionError, SessionEvent, SessionKey, StateMap, Store, StoredPage, StoredSession, Version, apply,
+    next_update_time,
 };
 use sessile_state::{Delta, Scope};
 
@@ -42,7 +43,8 @@ struct Row {
 #[derive(Clone, Default)]
 struct Shared {
     version: Version,
-    state: StateMap,
+    /// Whoever reads it shares it.
+    state: Arc<StateMap>,
 }
 
 impl Smallest {
@@ -81,7 +83,7 @@ impl Store for Smallest {
         Ok(self.lock().read(key, window))
     }
 
-    async fn list(&self, query: &ListQuery) -> Result<Vec<StoredSession>, SessionError> {
+    async fn list(&self, query: &ListQuery) -> Result<StoredPage, SessionError> {
         let tables = self.lock();
         let mut places: Vec<(ListPlace, &SessionKey)> = tables
             .sessions
@@ -99,12 +101,17 @@ impl Store for Smallest {
             if query.newest_first { order.reverse() } else { order }
         };
         places.sort_by(|(one, _), (other, _)| order(one, other));
-        let page = places
-            .iter()
-            .filter(|(place, _)| query.after.as_ref().is_none_or(|after| order(place, after).is_gt()))
-            .filter_map(|(_, key)| tables.read(key, EventWindow::NONE))
-            .take(query.limit);
-        Ok(page.collect())
+        places.retain(|(place, _)| query.after.as_ref().is_none_or(|after| order(place, after).is_gt()));
+        let mut page = PageWriter::new(query);
+        for (place, key) in places {
+            let Some(session) = tables.read(key, EventWindow::NONE) else { continue };
+            let states = [&session.session, &session.app, &session.user];
+            if !page.takes(states.iter().map(|state| json_bytes(state)).sum()) {
+                break;
+            }
+            page.add(Some(place), Ok(session));
+        }
+        page.finish()
     }
 
     async fn delete(&self, key: &SessionKey, expect: Option<Version>) -> Result<bool, SessionError> {
@@ -139,7 +146,7 @@ impl Store for Smallest {
     }
 
     async fn scope_state(&self, scope: &ScopeKey) -> Result<StateMap, SessionError> {
-        Ok(self.lock().shared(scope).state)
+        Ok(Arc::unwrap_or_clone(self.lock().shared(scope).state))
     }
 
     async fn write_scope(&self, scope: &ScopeKey, delta: Delta, _time: f64) -> Result<(), SessionError> {
@@ -154,6 +161,10 @@ impl Store for Smallest {
         let passing = scopes.chain(sessions).filter(|address| after.is_none_or(|after| address > after));
         Ok(passing.take(limit).collect())
     }
+}
+
+fn json_bytes(state: &StateMap) -> usize {
+    serde_json::to_string(state).expect("JSON has a text").len()
 }
 
 impl Row {
@@ -176,7 +187,7 @@ impl Tables {
     fn write(&mut self, scope: ScopeKey, delta: &Delta) {
         if !delta.is_empty() {
             let shared = self.shared.entry(scope).or_default();
-            apply(&mut shared.state, delta);
+            apply(Arc::make_mut(&mut shared.state), delta);
             shared.version += 1;
         }
     }
@@ -198,8 +209,8 @@ impl Tables {
             user_version: user.version,
             update_time: row.update_time,
             session: Arc::new(row.state.clone()),
-            app: Arc::new(app.state),
-            user: Arc::new(user.state),
+            app: app.state,
+            user: user.state,
             initial: Some(Arc::new(row.initial.clone())),
             events: Arc::new(events),
         })

@@ -11,6 +11,7 @@ mod connect;
 mod connection;
 mod failure;
 mod json;
+mod list;
 mod migrate;
 mod patience;
 mod read;

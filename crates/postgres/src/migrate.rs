@@ -8,7 +8,7 @@ use crate::connection::unusable;
 use crate::patience::client;
 
 /// The last migration that this version knows.
-pub(crate) const LATEST: i32 = 3;
+pub(crate) const LATEST: i32 = 4;
 
 /// Held while migrating, so that many may start at once: any number that others do not use.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7305809920471)";
@@ -51,6 +51,10 @@ pub(crate) async fn migrate(pool: &Pool) -> Result<(), SessionError> {
         // Replaces what the second migration added.
         let append = include_str!("../migrations/0003_append.sql");
         transaction.batch_execute(append).await.map_err(doing("add the function that appends"))?;
+    }
+    if version < 4 {
+        let list = include_str!("../migrations/0004_list.sql");
+        transaction.batch_execute(list).await.map_err(doing("add the function that lists"))?;
     }
     if version < LATEST {
         transaction.execute(NOTE, &[&LATEST.to_string()]).await.map_err(doing("note the migration"))?;

@@ -1,14 +1,13 @@
 //! What is read, each in one statement and so from one moment.
 
-use std::ops::Range;
 use std::pin::pin;
 use std::sync::Arc;
 
 use deadpool_postgres::Client;
 use futures_util::StreamExt;
 use sessile_session::{
-    BoxError, Event, EventWindow, ListQuery, ScopeKey, SessionError, SessionEvent, SessionKey, StateMap,
-    StoredSession, doing,
+    BoxError, Event, EventWindow, ScopeKey, SessionError, SessionEvent, SessionKey, StateMap, StoredSession,
+    doing,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -122,43 +121,15 @@ fn session(row: &Row, app: &str) -> Result<StoredSession, SessionError> {
     })
 }
 
-/// The Unix seconds that a timestamp of PostgreSQL can hold: to the year 294276.
-const TIMES: Range<f64> = -210_866_803_200.0..9_224_318_016_000.0;
-
-pub(crate) async fn list(client: &Client, query: &ListQuery) -> Result<Vec<StoredSession>, SessionError> {
-    let mut text = SESSION.to_owned();
-    let mut values: Vec<&(dyn ToSql + Sync)> = vec![&query.app];
-    if let Some(user) = &query.user {
-        values.push(user);
-        text.push_str(" AND s.user_id = $2");
-    }
-    let (compare, order) = if query.newest_first { ("<", "DESC") } else { (">", "ASC") };
-    if let Some(after) = &query.after {
-        if !TIMES.contains(&after.update_time) {
-            return Err(SessionError::InvalidCursor);
-        }
-        let first = values.len() + 1;
-        values.extend([&after.update_time as &(dyn ToSql + Sync), &after.user, &after.id]);
-        let (second, third) = (first + 1, first + 2);
-        text.push_str(&format!(
-            " AND (s.update_time, s.user_id, s.id) {compare} (sessile_time(${first}), ${second}, ${third})"
-        ));
-    }
-    let limit = query.limit;
-    text.push_str(&format!(" ORDER BY s.update_time {order}, s.user_id {order}, s.id {order} LIMIT {limit}"));
-    let statement = client.prepare_cached(&text).await.map_err(doing("list sessions"))?;
-    let rows = client.query(&statement, &values).await.map_err(doing("list sessions"))?;
-    rows.iter().map(|row| session(row, &query.app)).collect()
-}
-
 const APP_STATE: &str = "SELECT state::text FROM app_states WHERE app_name = $1";
 const USER_STATE: &str = "SELECT state::text FROM user_states WHERE app_name = $1 AND user_id = $2";
 
 pub(crate) async fn scope_state(client: &Client, scope: &ScopeKey) -> Result<StateMap, SessionError> {
-    let (query, table, row, values): (_, _, _, Vec<&(dyn ToSql + Sync)>) = match scope {
-        ScopeKey::App(app) => (APP_STATE, "app_states", app.clone(), vec![app]),
-        ScopeKey::User(app, user) => (USER_STATE, "user_states", format!("{app}/{user}"), vec![app, user]),
+    let (query, values): (_, Vec<&(dyn ToSql + Sync)>) = match scope {
+        ScopeKey::App(app) => (APP_STATE, vec![app]),
+        ScopeKey::User(app, user) => (USER_STATE, vec![app, user]),
     };
+    let (table, row) = row_of(scope);
     let statement = client.prepare_cached(query).await.map_err(doing("read shared state"))?;
     match client.query_opt(&statement, &values).await.map_err(doing("read shared state"))? {
         Some(found) => {
@@ -168,7 +139,15 @@ pub(crate) async fn scope_state(client: &Client, scope: &ScopeKey) -> Result<Sta
     }
 }
 
-fn corrupt(
+/// The table of shared state, and its row as errors name it.
+pub(crate) fn row_of(scope: &ScopeKey) -> (&'static str, String) {
+    match scope {
+        ScopeKey::App(app) => ("app_states", app.clone()),
+        ScopeKey::User(app, user) => ("user_states", format!("{app}/{user}")),
+    }
+}
+
+pub(crate) fn corrupt(
     table: &'static str,
     column: &'static str,
     row: String,

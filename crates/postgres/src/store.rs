@@ -2,7 +2,7 @@ use async_trait::async_trait;
 use deadpool_postgres::Pool;
 use sessile_session::{
     Address, Appended, Commit, EventWindow, ListQuery, NewSession, ScopeKey, SessionError, SessionKey,
-    StateMap, Store, StoredSession, Version,
+    StateMap, Store, StoredPage, StoredSession, Version,
 };
 use sessile_state::{Delta, Scope};
 use tokio_postgres::types::ToSql;
@@ -11,6 +11,7 @@ use crate::addresses::addresses;
 use crate::committer::Committer;
 use crate::connection::PostgresOptions;
 use crate::failure::is_corrupt;
+use crate::list::list;
 use crate::migrate::migrate;
 use crate::patience::{self, again, client, located};
 use crate::{read, write};
@@ -126,8 +127,8 @@ impl Store for PostgresStore {
         again(|| async move { read::get(&client(&self.pool).await?, key, window).await }).await
     }
 
-    async fn list(&self, query: &ListQuery) -> Result<Vec<StoredSession>, SessionError> {
-        again(|| async move { read::list(&client(&self.pool).await?, query).await }).await
+    async fn list(&self, query: &ListQuery) -> Result<StoredPage, SessionError> {
+        again(|| async move { list(&client(&self.pool).await?, query).await }).await
     }
 
     async fn delete(&self, key: &SessionKey, expect: Option<Version>) -> Result<bool, SessionError> {

@@ -438,3 +438,66 @@ async fn looking_at_a_database_changes_nothing() {
     let ours = PostgresSchema::of(&options).await.expect("the server is reached");
     assert_eq!((ours.layout.is_some(), ours.migration), (true, ours.latest));
 }
+
+#[tokio::test]
+async fn a_list_names_its_corrupt_sessions_and_shows_the_others() {
+    use sessile_session::ListSessions;
+    let url = new_schema().await;
+    let service = service(&url).await;
+    for (app, user, id) in [
+        ("shop", "ada", "good"),
+        ("shop", "ada", "bad_state"),
+        ("shop", "ada", "good too"),
+        ("shop", "bad_user", "s"),
+        ("bad_app", "ada", "s"),
+    ] {
+        let state = [("app:x", json!(1)), ("user:x", json!(2))];
+        service.create(CreateSession::new(app, user).with_id(id).with_state(state)).await.unwrap();
+    }
+    sql(
+        &url,
+        "UPDATE sessions SET state = '[1]' WHERE id = 'bad_state';
+         UPDATE user_states SET state = 'null' WHERE user_id = 'bad_user';
+         UPDATE app_states SET state = '5' WHERE app_name = 'bad_app'",
+    )
+    .await;
+    let list = |app: &str, page_size: usize, page_token: Option<String>| ListSessions {
+        app: app.to_owned(),
+        page_size,
+        page_token,
+        ..ListSessions::default()
+    };
+    // Also one by one: a list goes on after a session that cannot be read.
+    for page_size in [1, 2, 100] {
+        let (mut good, mut bad, mut token) = (Vec::new(), Vec::new(), None);
+        loop {
+            let page = service.list(&list("shop", page_size, token)).await.unwrap();
+            assert!(page.sessions.len() + page.unreadable.len() <= page_size);
+            good.extend(page.sessions.iter().map(|session| session.key().id().to_owned()));
+            bad.extend(page.unreadable.iter().map(|lost| (lost.key.to_string(), lost.error.to_string())));
+            let Some(next) = page.next else { break };
+            token = Some(next);
+        }
+        assert_eq!(good, ["good", "good too"]);
+        let [(first, why), (second, also)] = &bad[..] else { panic!("{bad:?}") };
+        assert_eq!((first.as_str(), second.as_str()), ("shop/ada/bad_state", "shop/bad_user/s"));
+        assert!(why.contains("column state of table sessions, row shop/ada/bad_state:"), "{why}");
+        assert!(also.contains("column state of table user_states, row shop/bad_user:"), "{also}");
+    }
+    let page = service.list(&list("bad_app", 0, None)).await.unwrap();
+    let error = page.unreadable[0].error.to_string();
+    assert!(error.contains("column state of table app_states, row bad_app:"), "{error}");
+}
+
+#[tokio::test]
+async fn a_database_of_the_third_migration_gets_the_function_that_lists() {
+    use sessile_session::ListSessions;
+    let url = new_schema().await;
+    let first = service(&url).await;
+    first.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
+    sql(&url, "DROP FUNCTION sessile_list; UPDATE sessile_meta SET value = '3' WHERE key = 'migration'")
+        .await;
+    let second = service(&url).await;
+    let all = ListSessions { app: "shop".to_owned(), ..ListSessions::default() };
+    assert_eq!(second.list(&all).await.unwrap().sessions.len(), 1);
+}

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use sessile_session::{
     Address, Appended, Commit, EventWindow, ListQuery, NewSession, ScopeKey, SessionError, SessionKey,
-    StateMap, Store, StoredSession, Version,
+    StateMap, Store, StoredPage, StoredSession, Version,
 };
 use sessile_state::Delta;
 
@@ -78,7 +78,7 @@ impl Store for Counted {
         self.counts.read(self.store.get(key, window).await)
     }
 
-    async fn list(&self, query: &ListQuery) -> Result<Vec<StoredSession>, SessionError> {
+    async fn list(&self, query: &ListQuery) -> Result<StoredPage, SessionError> {
         self.counts.read(self.store.list(query).await)
     }
 

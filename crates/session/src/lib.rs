@@ -29,6 +29,7 @@ mod error;
 mod event;
 mod key;
 mod memory;
+mod page;
 mod record;
 mod service;
 mod session;
@@ -43,6 +44,7 @@ pub use event::{
 };
 pub use key::{InvalidId, MAX_ID, SessionKey};
 pub use memory::MemoryStore;
+pub use page::{PageWriter, StoredPage, Unreadable};
 pub use record::{Extras, Rare, Spell, Spelling, Stored};
 pub use service::{
     CreateSession, ListSessions, OnConflict, Page, RestoreSession, Rewind, SessionService, Watch,

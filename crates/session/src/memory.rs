@@ -11,6 +11,7 @@ use sessile_state::Delta;
 use crate::error::SessionError;
 use crate::event::Event;
 use crate::key::SessionKey;
+use crate::page::{PageWriter, StoredPage, json_bytes};
 use crate::store::{
     Address, Appended, Commit, EventWindow, ListPlace, ListQuery, NewSession, ScopeKey, SessionEvent,
     StateMap, Store, StoredSession, Version, apply, next_update_time,
@@ -116,7 +117,8 @@ impl Store for MemoryStore {
         }
         app.by_time.insert(row.place());
         user.by_time.insert(row.place());
-        let stored = row.read(&app.shared, &user.shared, new.key.clone(), EventWindow::ALL);
+        let events = row.window(EventWindow::ALL);
+        let stored = row.read(&app.shared, &user.shared, new.key.clone(), events);
         user.sessions.insert(new.key.id().to_owned(), row);
         Ok(stored)
     }
@@ -130,14 +132,14 @@ impl Store for MemoryStore {
         Ok(lock(&app).read(key.clone(), window))
     }
 
-    async fn list(&self, query: &ListQuery) -> Result<Vec<StoredSession>, SessionError> {
-        let Some(app) = self.app(&query.app) else { return Ok(Vec::new()) };
-        let app = &mut *lock(&app);
+    async fn list(&self, query: &ListQuery) -> Result<StoredPage, SessionError> {
+        let Some(app) = self.app(&query.app) else { return Ok(StoredPage::default()) };
+        let app = lock(&app);
         let places = match &query.user {
             None => &app.by_time,
             Some(user) => match app.users.get(user) {
                 Some(user) => &user.by_time,
-                None => return Ok(Vec::new()),
+                None => return Ok(StoredPage::default()),
             },
         };
         let after = query.after.clone().map(Place::from);
@@ -147,9 +149,24 @@ impl Store for MemoryStore {
             (true, None) => Box::new(places.iter().rev()),
             (true, Some(after)) => Box::new(places.range(..after).rev()),
         };
-        let page: Vec<Arc<Name>> = passing.take(query.limit).map(|place| place.name.clone()).collect();
-        let key = |name: &Name| SessionKey::from_stored(&query.app, &name.user, &name.id);
-        Ok(page.iter().filter_map(|name| app.read(key(name), EventWindow::NONE)).collect())
+        let app_bytes = json_bytes(&app.shared.state);
+        let (mut page, mut of_user) = (PageWriter::new(query), None);
+        for place in passing {
+            let Some(user) = app.users.get(&place.name.user) else { continue };
+            let Some(row) = user.sessions.get(&place.name.id) else { continue };
+            let shared = Arc::as_ptr(&user.shared.state);
+            let user_bytes = match of_user {
+                Some((known, bytes)) if known == shared => bytes,
+                _ => json_bytes(&user.shared.state),
+            };
+            of_user = Some((shared, user_bytes));
+            if !page.takes(json_bytes(&row.state) + app_bytes + user_bytes) {
+                break;
+            }
+            let key = SessionKey::from_stored(&query.app, &place.name.user, &place.name.id);
+            page.add(Some(place.into()), Ok(row.read(&app.shared, &user.shared, key, Arc::default())));
+        }
+        page.finish()
     }
 
     async fn delete(&self, key: &SessionKey, expect: Option<Version>) -> Result<bool, SessionError> {
@@ -268,7 +285,8 @@ impl App {
     fn read(&mut self, key: SessionKey, window: EventWindow) -> Option<StoredSession> {
         let user = self.users.get_mut(key.user())?;
         let row = user.sessions.get_mut(key.id())?;
-        Some(row.read(&self.shared, &user.shared, key, window))
+        let events = row.window(window);
+        Some(row.read(&self.shared, &user.shared, key, events))
     }
 }
 
@@ -317,7 +335,13 @@ impl Row {
         self.new.push(SessionEvent { version, event });
     }
 
-    fn read(&mut self, app: &Shared, user: &Shared, key: SessionKey, window: EventWindow) -> StoredSession {
+    fn read(
+        &self,
+        app: &Shared,
+        user: &Shared,
+        key: SessionKey,
+        events: Arc<Vec<SessionEvent>>,
+    ) -> StoredSession {
         StoredSession {
             key,
             version: self.version(),
@@ -328,7 +352,7 @@ impl Row {
             app: app.state.clone(),
             user: user.state.clone(),
             initial: Some(self.initial.clone()),
-            events: self.window(window),
+            events,
         }
     }
 
@@ -373,6 +397,12 @@ impl Row {
 impl From<ListPlace> for Place {
     fn from(ListPlace { update_time, user, id }: ListPlace) -> Self {
         Self { update_time, name: Arc::new(Name { user, id }) }
+    }
+}
+
+impl From<&Place> for ListPlace {
+    fn from(Place { update_time, name }: &Place) -> Self {
+        Self { update_time: *update_time, user: name.user.clone(), id: name.id.clone() }
     }
 }
 

@@ -13,6 +13,7 @@ use sessile_state::{Change, Delta, Scope, ScopedDelta, SharedValue};
 use crate::error::SessionError;
 use crate::event::Event;
 use crate::key::SessionKey;
+use crate::page::StoredPage;
 
 /// A revision: 0 at creation, one more with every event. Order and conflicts come from it, never
 /// from a clock.
@@ -44,12 +45,14 @@ pub trait Store: Send + Sync {
     async fn get(&self, key: &SessionKey, window: EventWindow)
     -> Result<Option<StoredSession>, SessionError>;
 
-    /// Reads a page of sessions, without their events. Costs what the page costs.
+    /// Reads a page of sessions, without their events. Costs what the page costs: state that they share is read once.
+    /// A session that cannot be understood is told of, and hides no other. [`PageWriter`](crate::PageWriter) keeps
+    /// these rules.
     ///
     /// # Errors
     ///
-    /// [`SessionError::Corrupt`] if a row cannot be understood.
-    async fn list(&self, query: &ListQuery) -> Result<Vec<StoredSession>, SessionError>;
+    /// Those of the store.
+    async fn list(&self, query: &ListQuery) -> Result<StoredPage, SessionError>;
 
     /// Removes a session and its events; application and user state stay. Tells whether there
     /// was one.
@@ -205,8 +208,11 @@ pub struct ListQuery {
     pub app: String,
     /// Of this user only.
     pub user: Option<String>,
-    /// At most this many.
+    /// At most this many, and one at the least.
     pub limit: usize,
+    /// The page ends before the session with which the states on it would take more bytes as JSON, roughly; one
+    /// session is always on it.
+    pub max_bytes: usize,
     /// After this place.
     pub after: Option<ListPlace>,
     /// The most recently changed first; otherwise last.

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde_json::json;
 use sessile_session::{
     Address, Appended, Commit, CreateSession, Event, EventActions, EventWindow, ListQuery, MemoryStore,
-    NewSession, OnConflict, ScopeKey, SessionError, SessionKey, SessionService, StateMap, Store,
+    NewSession, OnConflict, ScopeKey, SessionError, SessionKey, SessionService, StateMap, Store, StoredPage,
     StoredSession, Version,
 };
 use sessile_state::Delta;
@@ -36,7 +36,7 @@ impl Store for Unreadable {
         }
     }
 
-    async fn list(&self, query: &ListQuery) -> Result<Vec<StoredSession>, SessionError> {
+    async fn list(&self, query: &ListQuery) -> Result<StoredPage, SessionError> {
         self.store.list(query).await
     }
 

@@ -9,6 +9,7 @@ mod cache;
 mod connection;
 mod failure;
 mod layout;
+mod list;
 mod migrate;
 mod read;
 mod rows;

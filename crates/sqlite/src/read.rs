@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
 use sessile_session::{
-    EventWindow, ListQuery, ScopeKey, SessionError, SessionEvent, SessionKey, StateMap, StoredSession,
+    EventWindow, ScopeKey, SessionError, SessionEvent, SessionKey, StateMap, StoredSession, Version,
 };
 
 use crate::failure::doing;
@@ -60,10 +60,10 @@ fn session(row: &Row<'_>, layout: Layout, app: &str) -> Result<StoredSession, Se
     };
     let own = text(2, "state")?.ok_or_else(|| corrupt("sessions", "state", &address, "it is null"))?;
     let time = row.get_ref(3).map_err(reading())?;
-    let shared = |column: usize, table: &'static str| -> Result<Arc<StateMap>, SessionError> {
-        let text: Option<String> =
-            row.get(column).map_err(|error| corrupt(table, "state", &row_of(table, &key), error))?;
-        text.map_or_else(|| Ok(Arc::default()), |text| state(&text, table, "state", &row_of(table, &key)))
+    let shared = |column: usize, scope: ScopeKey| -> Result<Arc<StateMap>, SessionError> {
+        let (table, place) = row_of(&scope);
+        let text: Option<String> = row.get(column).map_err(|error| corrupt(table, "state", &place, error))?;
+        text.map_or_else(|| Ok(Arc::default()), |text| state(&text, table, "state", &place))
     };
     let version = |column: usize| -> Result<u64, SessionError> {
         let version: i64 = row.get(column).map_err(reading())?;
@@ -77,8 +77,8 @@ fn session(row: &Row<'_>, layout: Layout, app: &str) -> Result<StoredSession, Se
             .read_time(time)
             .map_err(|error| corrupt("sessions", "update_time", &address, error))?,
         session: state(&own, "sessions", "state", &address)?,
-        app: shared(6, "app_states")?,
-        user: shared(8, "user_states")?,
+        app: shared(6, ScopeKey::app_of(&key))?,
+        user: shared(8, ScopeKey::user_of(&key))?,
         initial,
         version: version(4)?,
         app_version: version(7)?,
@@ -86,15 +86,6 @@ fn session(row: &Row<'_>, layout: Layout, app: &str) -> Result<StoredSession, Se
         events: Arc::default(),
         key,
     })
-}
-
-/// The row of a table that a session sees.
-fn row_of(table: &str, key: &SessionKey) -> String {
-    match table {
-        "app_states" => key.app().to_owned(),
-        "user_states" => format!("{}/{}", key.app(), key.user()),
-        _ => key.to_string(),
-    }
 }
 
 fn events(
@@ -139,54 +130,42 @@ fn events(
     Ok(events)
 }
 
-pub(crate) fn list(
-    connection: &Connection,
-    layout: Layout,
-    query: &ListQuery,
-) -> Result<Vec<StoredSession>, SessionError> {
-    let mut text = SESSION.to_owned();
-    let mut values = vec![Value::Text(query.app.clone())];
-    if let Some(user) = &query.user {
-        values.push(Value::Text(user.clone()));
-        text.push_str(" AND s.user_id = ?2");
-    }
-    let (compare, order) = if query.newest_first { ("<", "DESC") } else { (">", "ASC") };
-    if let Some(after) = &query.after {
-        let first = values.len() + 1;
-        values.push(layout.write_time(after.update_time).map_err(|_| SessionError::InvalidCursor)?);
-        values.push(Value::Text(after.user.clone()));
-        values.push(Value::Text(after.id.clone()));
-        let (second, third) = (first + 1, first + 2);
-        text.push_str(&format!(
-            " AND (s.update_time, s.user_id, s.id) {compare} (?{first}, ?{second}, ?{third})"
-        ));
-    }
-    let limit = query.limit;
-    text.push_str(&format!(" ORDER BY s.update_time {order}, s.user_id {order}, s.id {order} LIMIT {limit}"));
-    let mut statement = connection.prepare_cached(&text).map_err(doing("list sessions"))?;
-    let mut rows = statement.query(params_from_iter(values)).map_err(doing("list sessions"))?;
-    let mut sessions = Vec::new();
-    while let Some(row) = rows.next().map_err(doing("list sessions"))? {
-        sessions.push(session(row, layout, &query.app)?);
-    }
-    Ok(sessions)
+const APP_STATE: &str = "SELECT state, sessile_version FROM app_states WHERE app_name = ?1";
+const USER_STATE: &str =
+    "SELECT state, sessile_version FROM user_states WHERE app_name = ?1 AND user_id = ?2";
+
+/// State that sessions share, and what its text takes.
+#[derive(Default)]
+pub(crate) struct Shared {
+    pub(crate) state: Arc<StateMap>,
+    pub(crate) version: Version,
+    pub(crate) bytes: usize,
 }
 
-const APP_STATE: &str = "SELECT state FROM app_states WHERE app_name = ?1";
-const USER_STATE: &str = "SELECT state FROM user_states WHERE app_name = ?1 AND user_id = ?2";
-
-pub(crate) fn scope_state(connection: &Connection, scope: &ScopeKey) -> Result<StateMap, SessionError> {
-    let (query, table, row, values) = match scope {
-        ScopeKey::App(app) => (APP_STATE, "app_states", app.clone(), vec![app]),
-        ScopeKey::User(app, user) => (USER_STATE, "user_states", format!("{app}/{user}"), vec![app, user]),
+pub(crate) fn shared(connection: &Connection, scope: &ScopeKey) -> Result<Shared, SessionError> {
+    let (query, values) = match scope {
+        ScopeKey::App(app) => (APP_STATE, vec![app]),
+        ScopeKey::User(app, user) => (USER_STATE, vec![app, user]),
     };
+    let (table, row) = row_of(scope);
     let mut statement = connection.prepare_cached(query).map_err(doing("read shared state"))?;
-    let text: Option<String> = statement
-        .query_row(params_from_iter(values), |row| row.get(0))
+    let found: Option<(String, i64)> = statement
+        .query_row(params_from_iter(values), |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()
         .map_err(|error| corrupt(table, "state", &row, error))?;
-    match text {
-        Some(text) => state(&text, table, "state", &row).map(Arc::unwrap_or_clone),
-        None => Ok(StateMap::new()),
+    let Some((text, version)) = found else { return Ok(Shared::default()) };
+    let state = state(&text, table, "state", &row)?;
+    Ok(Shared { state, version: version.unsigned_abs(), bytes: text.len() })
+}
+
+pub(crate) fn scope_state(connection: &Connection, scope: &ScopeKey) -> Result<StateMap, SessionError> {
+    shared(connection, scope).map(|shared| Arc::unwrap_or_clone(shared.state))
+}
+
+/// The table of shared state, and its row as errors name it.
+pub(crate) fn row_of(scope: &ScopeKey) -> (&'static str, String) {
+    match scope {
+        ScopeKey::App(app) => ("app_states", app.clone()),
+        ScopeKey::User(app, user) => ("user_states", format!("{app}/{user}")),
     }
 }

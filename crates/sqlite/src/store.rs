@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use rusqlite::Connection;
 use sessile_session::{
     Address, Appended, Commit, EventWindow, ListQuery, NewSession, ScopeKey, SessionError, SessionKey,
-    StateMap, Store, StoredSession, Version,
+    StateMap, Store, StoredPage, StoredSession, Version,
 };
 use sessile_state::Delta;
 use tokio::sync::Semaphore;
@@ -13,6 +13,7 @@ use crate::addresses::addresses;
 use crate::connection::{SqliteOptions, not_migrated};
 use crate::failure::doing;
 use crate::layout::Layout;
+use crate::list::list;
 use crate::migrate::migrate;
 use crate::read;
 use crate::write::EventColumns;
@@ -124,9 +125,9 @@ impl Store for SqliteStore {
         self.read(move |connection, layout| read::get(connection, layout, &key, window)).await
     }
 
-    async fn list(&self, query: &ListQuery) -> Result<Vec<StoredSession>, SessionError> {
+    async fn list(&self, query: &ListQuery) -> Result<StoredPage, SessionError> {
         let query = query.clone();
-        self.read(move |connection, layout| read::list(connection, layout, &query)).await
+        self.read(move |connection, layout| list(connection, layout, &query)).await
     }
 
     async fn delete(&self, key: &SessionKey, expect: Option<Version>) -> Result<bool, SessionError> {

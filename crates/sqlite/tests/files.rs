@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -431,4 +432,89 @@ async fn looking_at_a_file_changes_nothing() {
     drop(open(&foreign).await);
     let ours = SqliteSchema::of(SqliteOptions::new(&foreign)).await.expect("the file is migrated");
     assert_eq!(ours.migration, ours.latest);
+}
+
+#[tokio::test]
+async fn a_list_names_its_corrupt_sessions_and_shows_the_others() {
+    use sessile_session::ListSessions;
+    let path = new_file();
+    let service = service(&path).await;
+    for (app, user, id) in [
+        ("shop", "ada", "good"),
+        ("shop", "ada", "bad_state"),
+        ("shop", "ada", "good too"),
+        ("shop", "bad_user", "s"),
+        ("bad_app", "ada", "s"),
+    ] {
+        let state = [("app:x", json!(1)), ("user:x", json!(2))];
+        service.create(CreateSession::new(app, user).with_id(id).with_state(state)).await.unwrap();
+    }
+    sql(
+        &path,
+        "UPDATE sessions SET state = '{broken' WHERE id = 'bad_state';
+         UPDATE user_states SET state = x'00' WHERE user_id = 'bad_user';
+         UPDATE app_states SET state = '5' WHERE app_name = 'bad_app'",
+    );
+    let list = |app: &str, page_size: usize, page_token: Option<String>| ListSessions {
+        app: app.to_owned(),
+        page_size,
+        page_token,
+        ..ListSessions::default()
+    };
+    // Also one by one: a list goes on after a session that cannot be read.
+    for page_size in [1, 2, 100] {
+        let (mut good, mut bad, mut token) = (Vec::new(), Vec::new(), None);
+        loop {
+            let page = service.list(&list("shop", page_size, token)).await.unwrap();
+            assert!(page.sessions.len() + page.unreadable.len() <= page_size);
+            good.extend(page.sessions.iter().map(|session| session.key().id().to_owned()));
+            bad.extend(page.unreadable.iter().map(|lost| (lost.key.to_string(), lost.error.to_string())));
+            let Some(next) = page.next else { break };
+            token = Some(next);
+        }
+        assert_eq!(good, ["good", "good too"]);
+        let [(first, why), (second, also)] = &bad[..] else { panic!("{bad:?}") };
+        assert_eq!((first.as_str(), second.as_str()), ("shop/ada/bad_state", "shop/bad_user/s"));
+        assert!(why.contains("column state of table sessions, row shop/ada/bad_state:"), "{why}");
+        assert!(also.contains("column state of table user_states, row shop/bad_user:"), "{also}");
+    }
+    let page = service.list(&list("bad_app", 0, None)).await.unwrap();
+    let error = page.unreadable[0].error.to_string();
+    assert!(error.contains("column state of table app_states, row bad_app:"), "{error}");
+}
+
+#[tokio::test]
+async fn a_session_without_a_readable_time_is_told_of_in_a_list() {
+    use sessile_session::ListSessions;
+    let path = new_file();
+    let service = service(&path).await;
+    for id in ["a", "b", "c", "late", "later"] {
+        service.create(CreateSession::new("shop", "ada").with_id(id)).await.unwrap();
+    }
+    sql(&path, "UPDATE sessions SET update_time = 'soon' WHERE id LIKE 'late%'");
+    for newest_first in [false, true] {
+        let whole =
+            ListSessions { app: "shop".to_owned(), newest_first, page_size: 3, ..ListSessions::default() };
+        let (mut good, mut bad, mut list) = (Vec::new(), BTreeSet::new(), whole.clone());
+        loop {
+            let page = service.list(&list).await.unwrap();
+            good.extend(page.sessions.iter().map(|session| session.key().id().to_owned()));
+            bad.extend(page.unreadable.iter().map(|lost| lost.key.id().to_owned()));
+            let Some(next) = page.next else { break };
+            list.page_token = Some(next);
+        }
+        good.sort();
+        assert_eq!(
+            (good, bad),
+            (["a", "b", "c"].map(str::to_owned).into(), ["late", "later"].map(str::to_owned).into())
+        );
+        // Where no page could end, the list fails by name and does not stop in silence.
+        let first = ListSessions { page_size: 1, ..whole };
+        match service.list(&first).await {
+            Ok(page) => assert!(!newest_first && page.sessions.len() == 1),
+            Err(error) => {
+                assert!(newest_first && error.to_string().contains("row shop/ada/later"), "{error}")
+            }
+        }
+    }
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use sessile_agent::{Agent, AgentError, InvocationContext, RunError, Runner, WhenBusy};
 use sessile_session::{
     Address, Appended, Commit, Event, EventWindow, ListQuery, MemoryStore, NewSession, ScopeKey,
-    SessionError, SessionKey, SessionService, StateMap, Store, StoredSession, Version,
+    SessionError, SessionKey, SessionService, StateMap, Store, StoredPage, StoredSession, Version,
 };
 use sessile_state::Delta;
 use tokio::sync::Semaphore;
@@ -38,7 +38,7 @@ impl Store for Gated {
         self.store.get(key, window).await
     }
 
-    async fn list(&self, query: &ListQuery) -> Result<Vec<StoredSession>, SessionError> {
+    async fn list(&self, query: &ListQuery) -> Result<StoredPage, SessionError> {
         self.store.list(query).await
     }
 

@@ -4,7 +4,7 @@ use std::process::Command;
 use serde_json::json;
 
 use crate::served::Served;
-use crate::support::Folder;
+use crate::support::{Folder, conversation};
 
 const RUN: &str = "/run";
 
@@ -229,4 +229,23 @@ fn the_files_of_the_web_ui_are_served() {
     let served = Served::new(&folder, &["--adk-web", "ui"]);
     assert_eq!(served.request("GET", "/dev-ui/", None).body, "<title>chat</title>");
     assert_eq!(served.request("GET", "/dev-ui/../sessile.db", None).status, 404);
+}
+
+#[test]
+fn a_corrupt_session_hides_no_other_from_a_list() {
+    let folder = Folder::with_sessions(async |service| {
+        conversation(service, "s1").await;
+        conversation(service, "broken").await;
+    });
+    folder.sql("UPDATE sessions SET state = '{' WHERE id = 'broken'");
+    let served = Served::new(&folder, &[]);
+    let answer = served.request("GET", "/apps/shop/users/ada/sessions", None);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert!(answer.headers.contains("sessile-unreadable: 1"), "{answer:?}");
+    let listed = answer.json();
+    let ids: Vec<_> = listed.as_array().expect("a list").iter().map(|session| &session["id"]).collect();
+    assert_eq!(ids, ["s1"]);
+    served.kill("TERM");
+    let (_, said) = served.wait();
+    assert!(said.contains("column state of table sessions, row shop/ada/broken"), "{said}");
 }

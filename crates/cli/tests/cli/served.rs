@@ -90,6 +90,8 @@ impl Drop for Served {
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
+    /// The lines before the body, in lower case.
+    pub(crate) headers: String,
     pub(crate) body: String,
 }
 
@@ -123,13 +125,12 @@ pub(crate) fn request(
     let unexpected = || std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "no whole answer");
     let (head, body) = text.split_once("\r\n\r\n").ok_or_else(unexpected)?;
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(unexpected)?;
-    let length = head
-        .lines()
-        .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+    let headers = head.to_ascii_lowercase();
+    let length = headers.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
     match length {
         Some(length) if body.len() < length => Err(unexpected()),
-        Some(_) => Ok(Answer { status, body: body.to_owned() }),
-        None => Ok(Answer { status, body: unchunked(body).ok_or_else(unexpected)? }),
+        Some(_) => Ok(Answer { status, headers, body: body.to_owned() }),
+        None => Ok(Answer { status, headers, body: unchunked(body).ok_or_else(unexpected)? }),
     }
 }
 

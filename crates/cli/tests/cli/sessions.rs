@@ -56,6 +56,19 @@ fn a_name_that_cannot_be_listed_hides_no_other() {
 }
 
 #[test]
+fn a_session_that_cannot_be_read_is_named_and_hides_no_other() {
+    let folder = Folder::with_sessions(async |service| {
+        conversation(service, "s1").await;
+        conversation(service, "broken").await;
+    });
+    folder.sql("UPDATE sessions SET state = '{' WHERE id = 'broken'");
+    let listed = folder.run(&["sessions", "list", "--json"]);
+    assert!(listed.stdout.contains("\"s1\"") && !listed.stdout.contains("\"broken\""), "{listed:?}");
+    assert!(listed.stderr.contains("column state of table sessions, row shop/ada/broken"), "{listed:?}");
+    listed.fails(5, "1 of the sessions cannot be read");
+}
+
+#[test]
 fn a_session_is_shown_whole_or_its_end() {
     let folder = Folder::with_sessions(async |service| conversation(service, "s1").await);
     let text = folder.run(&["sessions", "show", "shop", "ada", "s1"]).ok();

@@ -1,5 +1,7 @@
+use std::sync::Arc;
+
 use serde_json::json;
-use sessile_session::{ListSessions, Page, SessionError, SessionService};
+use sessile_session::{ListQuery, ListSessions, Page, SessionError, SessionService};
 
 use super::{cases, create, empty, saying, session, state_of};
 
@@ -11,6 +13,10 @@ cases!(
     is_in_the_order_of_the_last_change,
     newest_first_on_request,
     pages_do_not_skip_or_repeat,
+    a_page_ends_early_when_its_states_are_large,
+    a_page_counts_shared_state_for_each_session,
+    a_page_of_large_states_is_bounded_by_the_service,
+    shared_state_is_held_once_by_a_page,
     a_token_of_nowhere_is_refused,
     a_token_of_an_impossible_time_is_refused_or_ends_the_list,
 );
@@ -111,6 +117,65 @@ async fn a_token_of_an_impossible_time_is_refused_or_ends_the_list(service: Sess
         match service.list(&list).await {
             Ok(page) => assert!(page.sessions.is_empty() && page.next.is_none(), "{time}"),
             Err(error) => assert!(matches!(error, SessionError::InvalidCursor), "{time}: {error}"),
+        }
+    }
+}
+
+async fn a_page_ends_early_when_its_states_are_large(service: SessionService) {
+    for id in ["a", "b", "c", "d", "e"] {
+        session(&service, id, json!({"text": "x".repeat(1000)})).await;
+    }
+    assert_eq!(pages(&service, 2500).await, [vec!["a", "b"], vec!["c", "d"], vec!["e"]]);
+    assert_eq!(pages(&service, 1).await.len(), 5); // one is always on a page
+    assert_eq!(pages(&service, 100_000).await.len(), 1);
+}
+
+async fn a_page_counts_shared_state_for_each_session(service: SessionService) {
+    let shared = json!({"app:text": "x".repeat(500), "user:text": "x".repeat(500)});
+    for (id, state) in [("a", shared), ("b", empty()), ("c", empty()), ("d", empty())] {
+        session(&service, id, state).await;
+    }
+    assert_eq!(pages(&service, 2500).await, [["a", "b"], ["c", "d"]]);
+}
+
+async fn a_page_of_large_states_is_bounded_by_the_service(service: SessionService) {
+    for id in ["a", "b", "c"] {
+        session(&service, id, json!({"text": "x".repeat(6 << 20)})).await;
+    }
+    let page = service.list(&of(Some("ada"))).await.unwrap();
+    assert_eq!(ids(&page), ["a", "b"]);
+    let rest = service.list(&ListSessions { page_token: page.next, ..of(Some("ada")) }).await.unwrap();
+    assert_eq!((ids(&rest), &rest.next), (vec!["c"], &None));
+}
+
+async fn shared_state_is_held_once_by_a_page(service: SessionService) {
+    for (user, id) in [("ada", "a"), ("bob", "b"), ("ada", "c")] {
+        create(&service, "shop", user, id, json!({"app:p": ["x"], "user:u": [user]})).await;
+    }
+    let page = service.store().list(&within(100_000)).await.unwrap();
+    let [a, b, c] = &page.sessions[..] else { panic!("{page:?}") };
+    assert!(Arc::ptr_eq(&a.app, &b.app) && Arc::ptr_eq(&a.app, &c.app));
+    assert!(Arc::ptr_eq(&a.user, &c.user) && !Arc::ptr_eq(&a.user, &b.user));
+    let (ada, bob) = (json!(["ada"]), json!(["bob"]));
+    assert_eq!((&*a.user["u"], &*b.user["u"], &*c.user["u"]), (&ada, &bob, &ada));
+}
+
+/// All sessions of the application, in pages of so many bytes.
+fn within(max_bytes: usize) -> ListQuery {
+    let app = "shop".to_owned();
+    ListQuery { app, user: None, limit: 100, max_bytes, after: None, newest_first: false }
+}
+
+/// The ids of each page.
+async fn pages(service: &SessionService, max_bytes: usize) -> Vec<Vec<String>> {
+    let (mut pages, mut query) = (Vec::new(), within(max_bytes));
+    loop {
+        let page = service.store().list(&query).await.unwrap();
+        assert!(page.unreadable.is_empty());
+        pages.push(page.sessions.iter().map(|session| session.key.id().to_owned()).collect());
+        match page.next {
+            Some(next) => query.after = Some(next),
+            None => return pages,
         }
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sessile_live::{LiveEvent, LiveTool, Phase, PhaseTrigger, Scheduling, Script, ToolContext};
 use sessile_session::{
     Address, Appended, BoxError, Commit, CreateSession, Event, EventActions, EventWindow, ListQuery,
-    MemoryStore, NewSession, ScopeKey, SessionError, SessionKey, SessionService, StateMap, Store,
+    MemoryStore, NewSession, ScopeKey, SessionError, SessionKey, SessionService, StateMap, Store, StoredPage,
     StoredSession, Version,
 };
 use sessile_sqlite::SqliteStore;
@@ -299,7 +299,7 @@ impl Store for Flaky {
         self.inner.get(key, window).await
     }
 
-    async fn list(&self, query: &ListQuery) -> Result<Vec<StoredSession>, SessionError> {
+    async fn list(&self, query: &ListQuery) -> Result<StoredPage, SessionError> {
         self.inner.list(query).await
     }
 

@@ -1,9 +1,9 @@
 use axum::body::{Body, Bytes};
 use axum::extract::{OriginalUri, State};
-use axum::http::{HeaderValue, Uri, header};
+use axum::http::{HeaderName, HeaderValue, Uri, header};
 use axum::response::Response;
 use futures_util::stream::{self, StreamExt};
-use sessile_session::{ListSessions, Page, Session, SessionService};
+use sessile_session::{ListSessions, Page, Session, SessionService, Unreadable};
 
 use crate::answer;
 use crate::auth::Principal;
@@ -70,12 +70,35 @@ async fn answer(
     let paged = size.is_some() || list.page_token.is_some();
     match page.next.clone() {
         Some(next) if paged => {
-            let mut response = answer::json(&shown(&page))?;
+            let mut response = one(&page)?;
             response.headers_mut().insert(header::LINK, link(uri, &list, &next)?);
             Ok(response)
         }
         Some(_) => all(shared.sessions.clone(), list, page),
-        None => answer::json(&shown(&page)),
+        None => one(&page),
+    }
+}
+
+/// How many sessions belong in the answer and cannot be read; which, and why, is logged.
+const UNREADABLE: HeaderName = HeaderName::from_static("sessile-unreadable");
+
+/// A page as the whole answer.
+fn one(page: &Page) -> Result<Response, ApiError> {
+    let mut response = answer::json(&shown(page))?;
+    note_unreadable(page, &mut response);
+    Ok(response)
+}
+
+fn note_unreadable(page: &Page, response: &mut Response) {
+    log_unreadable(page);
+    if !page.unreadable.is_empty() {
+        response.headers_mut().insert(UNREADABLE, page.unreadable.len().into());
+    }
+}
+
+fn log_unreadable(page: &Page) {
+    for Unreadable { key, error } in &page.unreadable {
+        tracing::error!(session.id = %key.id(), %error, "session {key} cannot be read, and is left out of a list");
     }
 }
 
@@ -114,15 +137,19 @@ pub(crate) fn encoded(text: &str) -> String {
 }
 
 /// One list of all pages, sent while it is read, so that memory holds a page at a time. If a later
-/// page cannot be read, the answer breaks off, which clients notice.
+/// page cannot be read, the answer breaks off, which clients notice. The header counts what cannot be
+/// read of the first page: it is sent before the others are read.
 fn all(sessions: SessionService, list: ListSessions, first: Page) -> Result<Response, ApiError> {
     let start = items(&first)?;
+    let mut response = Response::new(Body::empty());
+    note_unreadable(&first, &mut response);
     let begun = !start.is_empty();
     let rest = stream::try_unfold((sessions, list, first.next, begun), |state| async move {
         let (sessions, mut list, next, begun) = state;
         let Some(next) = next else { return Ok::<_, ApiError>(None) };
         list.page_token = Some(next);
         let page = sessions.list(&list).await?;
+        log_unreadable(&page);
         let items = items(&page)?;
         let comma: &[u8] = if begun && !items.is_empty() { b"," } else { b"" };
         let piece = Bytes::from([comma, &items].concat());
@@ -135,7 +162,7 @@ fn all(sessions: SessionService, list: ListSessions, first: Page) -> Result<Resp
             tracing::error!(%error, "a list of sessions broke off");
         }
     });
-    let mut response = Response::new(Body::from_stream(body));
+    *response.body_mut() = Body::from_stream(body);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Ok(response)
 }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use sessile_session::{
     Address, Appended, Commit, EventWindow, ListQuery, NewSession, ScopeKey, SessionError, SessionKey,
-    StateMap, Store, StoredSession, Version,
+    StateMap, Store, StoredPage, StoredSession, Version,
 };
 use sessile_state::Delta;
 
@@ -44,7 +44,7 @@ macro_rules! store {
             ) -> Result<Option<StoredSession>, SessionError> {
                 self.fate().await
             }
-            async fn list(&self, _: &ListQuery) -> Result<Vec<StoredSession>, SessionError> {
+            async fn list(&self, _: &ListQuery) -> Result<StoredPage, SessionError> {
                 self.fate().await
             }
             async fn delete(&self, _: &SessionKey, _: Option<Version>) -> Result<bool, SessionError> {

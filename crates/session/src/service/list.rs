@@ -1,6 +1,7 @@
 use super::SessionService;
 use crate::error::SessionError;
 use crate::key::{check_app, check_user};
+use crate::page::Unreadable;
 use crate::session::Session;
 use crate::store::{ListPlace, ListQuery};
 
@@ -20,16 +21,24 @@ pub struct ListSessions {
 }
 
 /// Some of the sessions, with their state and without their events.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Page {
     /// The sessions.
     pub sessions: Vec<Session>,
+    /// Those that belong on this page and cannot be read, each with the row that is corrupt.
+    pub unreadable: Vec<Unreadable>,
     /// The token of the next page, if there is one.
     pub next: Option<String>,
 }
 
+/// What the states on a page may take as JSON: as much as the largest request of the server.
+const MAX_PAGE_BYTES: usize = 16 << 20;
+
 impl SessionService {
     /// Lists sessions page by page, in the order of their last change.
+    ///
+    /// A page ends early, and says where the next begins, when the states on it come to about 16 MiB as JSON. A
+    /// session that cannot be read is among [`Page::unreadable`], and hides no other.
     ///
     /// # Errors
     ///
@@ -42,16 +51,17 @@ impl SessionService {
         let query = ListQuery {
             app: list.app.clone(),
             user: list.user.clone(),
-            limit: size + 1,
+            limit: size,
+            max_bytes: MAX_PAGE_BYTES,
             after: list.page_token.as_deref().map(parse).transpose()?,
             newest_first: list.newest_first,
         };
-        let mut stored = self.store.list(&query).await?;
-        let more = stored.len() > size;
-        stored.truncate(size);
-        let last = stored.last().filter(|_| more);
-        let next = last.map(|session| token(session.update_time, session.key.user(), session.key.id()));
-        Ok(Page { sessions: stored.into_iter().map(Session::from).collect(), next })
+        let stored = self.store.list(&query).await?;
+        Ok(Page {
+            sessions: stored.sessions.into_iter().map(Session::from).collect(),
+            unreadable: stored.unreadable,
+            next: stored.next.map(|place| token(place.update_time, &place.user, &place.id)),
+        })
     }
 }
 

@@ -1,12 +1,14 @@
+use anyhow::bail;
 use clap::Args;
 use serde::Serialize;
-use sessile_session::{ListSessions, Session, SessionState};
+use sessile_session::{ListSessions, Session, SessionState, Unreadable};
 
 use super::format::{AsMap, Map};
 use crate::args::{OutputArgs, StoreArgs};
+use crate::exit::Failure;
 use crate::output::Output;
 use crate::place::{Need, sessions};
-use crate::talk::say;
+use crate::talk::{harmless, say};
 use crate::{times, walk};
 
 /// The arguments of `sessions list`.
@@ -37,7 +39,8 @@ impl List {
             Some(app) => [app.clone()].into(),
             None => walk::apps(service.store()).await?,
         };
-        let (mut output, mut rows, mut cut) = (Output::new(&self.output), Vec::new(), false);
+        let (mut output, mut rows, mut cut, mut unreadable) =
+            (Output::new(&self.output), Vec::new(), false, 0);
         for app in apps {
             let mut list = ListSessions {
                 app,
@@ -49,6 +52,10 @@ impl List {
             let mut left = if self.limit == 0 { usize::MAX } else { self.limit };
             loop {
                 let page = service.list(&list).await?;
+                for Unreadable { key, error } in &page.unreadable {
+                    say(format_args!("left out: {}", harmless(&format!("{key} cannot be read: {error}"))));
+                }
+                unreadable += page.unreadable.len();
                 let taken = page.sessions.len().min(left);
                 for session in &page.sessions[..taken] {
                     match output.is_json() {
@@ -70,7 +77,13 @@ impl List {
         if cut {
             say(format_args!("there are more; --limit 0 lists all"));
         }
-        output.finish()
+        output.finish()?;
+        if unreadable > 0 {
+            bail!(Failure::Damaged(format!(
+                "{unreadable} of the sessions cannot be read; mend the rows that are named above, or delete the sessions"
+            )));
+        }
+        Ok(())
     }
 }
 

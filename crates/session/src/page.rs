@@ -1,0 +1,111 @@
+use crate::error::SessionError;
+use crate::key::SessionKey;
+use crate::store::{ListPlace, ListQuery, StateMap, StoredSession};
+
+/// A page of sessions as a store reads it, without their events.
+#[derive(Debug, Default)]
+pub struct StoredPage {
+    /// Those that can be understood, in the order of the list. Their initial state may be left out.
+    pub sessions: Vec<StoredSession>,
+    /// Those of the page that cannot be understood.
+    pub unreadable: Vec<Unreadable>,
+    /// Where the page ends, if there are more sessions after it.
+    pub next: Option<ListPlace>,
+}
+
+/// A session that is there and cannot be read. It hides no other.
+#[derive(Debug)]
+pub struct Unreadable {
+    /// Where it is.
+    pub key: SessionKey,
+    /// Why; names the row.
+    pub error: SessionError,
+}
+
+/// Puts a page together from rows as they come, and knows when it is full. A store asks
+/// [`takes`](Self::takes) before each row, which need not be read further if the answer is no.
+///
+/// A row whose place in the list is corrupt is told of like another, only no page can end there.
+#[derive(Debug)]
+pub struct PageWriter {
+    limit: usize,
+    max_bytes: usize,
+    count: usize,
+    bytes: usize,
+    full: bool,
+    last: Option<ListPlace>,
+    page: StoredPage,
+}
+
+impl PageWriter {
+    /// An empty page for a query.
+    pub fn new(query: &ListQuery) -> Self {
+        Self {
+            limit: query.limit,
+            max_bytes: query.max_bytes,
+            count: 0,
+            bytes: 0,
+            full: false,
+            last: None,
+            page: StoredPage::default(),
+        }
+    }
+
+    /// Whether there is room for one more session, whose states take this many bytes as JSON: its own, and what it
+    /// shares, which every session of the page repeats. There is always room for one session.
+    pub fn takes(&mut self, bytes: usize) -> bool {
+        let bytes = self.bytes.saturating_add(bytes);
+        self.full = self.count > 0 && (self.count >= self.limit || bytes > self.max_bytes);
+        if !self.full {
+            self.bytes = bytes;
+            self.count += 1;
+        }
+        !self.full
+    }
+
+    /// Notes that there are more sessions after this page, for a store whose database counts by itself.
+    pub fn ends_here(&mut self) {
+        self.full = true;
+    }
+
+    /// Adds a session that was taken, and its place if that is known.
+    pub fn add(&mut self, place: Option<ListPlace>, session: Result<StoredSession, Unreadable>) {
+        self.last = place.or(self.last.take());
+        match session {
+            Ok(session) => self.page.sessions.push(session),
+            Err(unreadable) => self.page.unreadable.push(unreadable),
+        }
+    }
+
+    /// The page.
+    ///
+    /// # Errors
+    ///
+    /// That of the first session if there are more after the page, and the place of none on it is known: the list
+    /// could not go on.
+    pub fn finish(mut self) -> Result<StoredPage, SessionError> {
+        if self.full {
+            if self.last.is_none() && !self.page.unreadable.is_empty() {
+                return Err(self.page.unreadable.swap_remove(0).error);
+            }
+            self.page.next = self.last;
+        }
+        Ok(self.page)
+    }
+}
+
+/// About how many bytes a state takes as JSON, without writing it.
+pub(crate) fn json_bytes(state: &StateMap) -> usize {
+    fn value(json: &serde_json::Value) -> usize {
+        use serde_json::Value;
+        match json {
+            Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+            Value::String(text) => text.len() + 2,
+            Value::Array(items) => items.iter().map(|item| value(item) + 1).sum::<usize>() + 2,
+            Value::Object(fields) => {
+                fields.iter().map(|(name, item)| name.len() + value(item) + 4).sum::<usize>() + 2
+            }
+        }
+    }
+    state.iter().map(|(key, json)| key.len() + value(json) + 4).sum::<usize>() + 2
+}
