@@ -1,19 +1,44 @@
 //! Commits as the columns that `sessile_append_all` takes.
 
 use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
 
-use sessile_session::{Commit, SessionError, Version};
+use sessile_session::{Address, Commit, ScopeKey, SessionError, Version};
 use sessile_state::{Delta, Scope};
 use tokio_postgres::types::ToSql;
 
 use crate::json;
 
-/// A call with the columns of a [`Batch`].
+/// A call with the columns of a [`Batch`]. The setting holds for this statement, and is made before the call because
+/// that needs its result.
 pub(crate) const APPEND: &str = "
-    SELECT status, version, update_time, actual FROM sessile_append_all(
+    SELECT status, version, update_time, actual
+      FROM (SELECT set_config('lock_timeout', $20, true) AS patience OFFSET 0) AS set
+     CROSS JOIN LATERAL sessile_append_all(
         $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13::text[]::jsonb[],
-        $14::text[]::jsonb[], $15::text[]::jsonb[], $16::text[]::jsonb[], $17, $18, $19)
+        $14::text[]::jsonb[], $15::text[]::jsonb[], $16::text[]::jsonb[], $17, $18,
+        CASE WHEN set.patience IS NOT NULL THEN $19::bigint[] END)
 ";
+
+/// The rows that a commit locks: its session's, and those of the scopes that it is about, the largest last.
+pub(crate) fn needed(commit: &Commit) -> impl Iterator<Item = Address> + use<> {
+    let user = needs_user(commit).then(|| Address::Scope(ScopeKey::user_of(&commit.key)));
+    let app = needs_app(commit).then(|| Address::Scope(ScopeKey::app_of(&commit.key)));
+    std::iter::once(session(commit)).chain(user).chain(app)
+}
+
+/// The row of a commit's session.
+pub(crate) fn session(commit: &Commit) -> Address {
+    Address::Session(commit.key.clone())
+}
+
+fn needs_user(commit: &Commit) -> bool {
+    !commit.delta.user.is_empty() || commit.expect.user.is_some()
+}
+
+fn needs_app(commit: &Commit) -> bool {
+    !commit.delta.app.is_empty() || commit.expect.app.is_some()
+}
 
 /// What a commit takes to the server, made before it waits.
 pub(crate) struct Texts {
@@ -74,12 +99,15 @@ pub(crate) struct Batch<'a> {
     expect_session: Vec<Option<i64>>,
     expect_user: Vec<Option<i64>>,
     expect_app: Vec<Option<i64>>,
+    /// How long to wait for each row, in milliseconds.
+    patience: String,
 }
 
 impl<'a> Batch<'a> {
-    pub(crate) fn new(commits: impl Iterator<Item = (&'a Commit, &'a Texts)> + Clone) -> Self {
-        let needs_user = |commit: &Commit| !commit.delta.user.is_empty() || commit.expect.user.is_some();
-        let needs_app = |commit: &Commit| !commit.delta.app.is_empty() || commit.expect.app.is_some();
+    pub(crate) fn new(
+        commits: impl Iterator<Item = (&'a Commit, &'a Texts)> + Clone,
+        patience: Duration,
+    ) -> Self {
         let (mut sessions, mut users, mut apps) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         for (commit, _) in commits.clone() {
             let key = &commit.key;
@@ -101,6 +129,7 @@ impl<'a> Batch<'a> {
             user_apps: users.keys().map(|key| key.0).collect(),
             user_ids: users.keys().map(|key| key.1).collect(),
             app_names: apps.keys().copied().collect(),
+            patience: patience.as_millis().to_string(),
             ..Self::default()
         };
         for (commit, texts) in commits {
@@ -123,7 +152,7 @@ impl<'a> Batch<'a> {
     }
 
     /// The columns in the order of the parameters.
-    pub(crate) fn parameters(&self) -> [&(dyn ToSql + Sync); 19] {
+    pub(crate) fn parameters(&self) -> [&(dyn ToSql + Sync); 20] {
         [
             &self.session_apps,
             &self.session_users,
@@ -144,6 +173,7 @@ impl<'a> Batch<'a> {
             &self.expect_session,
             &self.expect_user,
             &self.expect_app,
+            &self.patience,
         ]
     }
 }

@@ -1,16 +1,18 @@
 //! The task that appends: events that wait are committed together, in one round trip.
+//!
+//! A row that somebody else holds must not stop the events that do not need it: what needs it is put on a
+//! [lane](crate::lanes) of its own, and waits there.
 
-use std::sync::Arc;
+use std::time::Duration;
 
 use deadpool_postgres::Pool;
-use sessile_session::{Appended, Commit, SessionError, doing};
+use sessile_session::{Appended, Commit, SessionError};
 use tokio::sync::{mpsc, oneshot};
-use tokio_postgres::Row;
 
-use crate::batch::{APPEND, Batch, Contents, Texts};
-use crate::failure::{is_lost, is_victim};
-use crate::patience::{client, is_broken, located, wait};
-use crate::write;
+use crate::append::commit;
+use crate::batch::{Contents, Texts};
+use crate::lanes::Lanes;
+use crate::locks::held_by_others;
 
 /// How many events are committed together at the most.
 const LARGEST_BATCH: usize = 256;
@@ -18,17 +20,26 @@ const LARGEST_BATCH: usize = 256;
 /// How many events may wait; more wait to wait.
 const LONGEST_QUEUE: usize = 4096;
 
-const ACTION: &str = "append an event";
+/// How long the events of all sessions wait for a row together, before it is found out which it is. Longer than
+/// others need for a commit.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// How often they wait, each time longer, if no row is found that somebody holds.
+const SEARCHES: u32 = 3;
+
+pub(crate) const ACTION: &str = "append an event";
 
 /// Hands events to the task, which ends after what was handed over when this is dropped.
 pub(crate) struct Committer {
     queue: mpsc::Sender<Waiting>,
 }
 
-struct Waiting {
-    commit: Commit,
-    texts: Texts,
-    reply: oneshot::Sender<Result<Appended, SessionError>>,
+pub(crate) struct Waiting {
+    pub(crate) commit: Commit,
+    pub(crate) texts: Texts,
+    pub(crate) reply: oneshot::Sender<Result<Appended, SessionError>>,
+    /// Whether it was sent before, and nobody knows what became of it.
+    pub(crate) in_doubt: bool,
 }
 
 impl Committer {
@@ -41,7 +52,8 @@ impl Committer {
     pub(crate) async fn append(&self, commit: Commit) -> Result<Appended, SessionError> {
         let texts = Texts::new(&commit)?;
         let (reply, answer) = oneshot::channel();
-        self.queue.send(Waiting { commit, texts, reply }).await.map_err(|_| ended())?;
+        let waiting = Waiting { commit, texts, reply, in_doubt: false };
+        self.queue.send(waiting).await.map_err(|_| ended())?;
         answer.await.map_err(|_| ended())?
     }
 }
@@ -51,143 +63,62 @@ fn ended() -> SessionError {
 }
 
 async fn run(pool: Pool, mut queue: mpsc::Receiver<Waiting>) {
+    let lanes = Lanes::new(pool.clone());
     // An event that the batch before it held already.
     let mut left = None;
     while let Some(first) = match left.take() {
         Some(left) => Some(left),
         None => queue.recv().await,
     } {
-        let mut contents = Contents::default();
-        contents.add(&first.commit);
-        let mut waiting = vec![first];
-        while waiting.len() < LARGEST_BATCH
-            && let Ok(next) = queue.try_recv()
-        {
-            if !contents.add(&next.commit) {
-                left = Some(next);
-                break;
-            }
-            waiting.push(next);
-        }
-        match append(&pool, &waiting).await {
-            Ok(rows) => answer(waiting, &rows),
-            Err(Failed::Lost(lost)) => {
-                for one in waiting {
-                    drop(one.reply.send(Err(lost.told())));
+        let mut next = Some(first);
+        let mut from_queue = || next.take().or_else(|| queue.try_recv().ok());
+        let waiting = gathered(
+            || loop {
+                match lanes.route(from_queue()?) {
+                    Some(free) => return Some(free),
+                    None => continue,
                 }
-            }
-            // One bad event must not fail its neighbours: each for itself.
-            Err(Failed::Refused(_)) if waiting.len() > 1 => {
-                for one in waiting {
-                    append_alone(&pool, one).await;
-                }
-            }
-            Err(Failed::Refused(error)) => {
-                if let Some(one) = waiting.pop() {
-                    let error = located(&pool, &one.commit.key, error).await;
-                    drop(one.reply.send(Err(error)));
-                }
-            }
-        }
-    }
-}
-
-async fn append_alone(pool: &Pool, one: Waiting) {
-    match append(pool, std::slice::from_ref(&one)).await {
-        Ok(rows) => answer(vec![one], &rows),
-        Err(Failed::Refused(error)) => {
-            let error = located(pool, &one.commit.key, error).await;
-            drop(one.reply.send(Err(error)));
-        }
-        Err(Failed::Lost(lost)) => drop(one.reply.send(Err(lost.told()))),
-    }
-}
-
-/// Whoever asked may have gone: what was committed stays committed.
-fn answer(waiting: Vec<Waiting>, rows: &[Row]) {
-    for (one, row) in waiting.into_iter().zip(rows) {
-        let appended = write::appended(&one.commit, row);
-        drop(one.reply.send(appended));
-    }
-}
-
-/// Appending the same event again changes nothing, so a broken connection is no reason to give up.
-async fn append(pool: &Pool, waiting: &[Waiting]) -> Result<Vec<Row>, Failed> {
-    let batch = Batch::new(waiting.iter().map(|one| (&one.commit, &one.texts)));
-    let (mut attempt, mut in_doubt) = (1, false);
-    loop {
-        let failed = match try_append(pool, &batch).await {
-            Ok(rows) => return Ok(rows),
-            Err(failed) => failed,
-        };
-        in_doubt |= failed.sent && failed.lost;
-        if !failed.again || !wait(attempt).await {
-            return Err(match failed.lost || in_doubt {
-                true => Failed::Lost(Lost { in_doubt, cause: Arc::new(failed.error) }),
-                false => Failed::Refused(failed.error),
-            });
-        }
-        attempt += 1;
-    }
-}
-
-/// Why events were not appended.
-enum Failed {
-    /// The server says no, perhaps to one of them only.
-    Refused(SessionError),
-    /// There is no connection.
-    Lost(Lost),
-}
-
-/// The end of a connection, told to all who waited for it.
-struct Lost {
-    /// Whether the server may have committed before.
-    in_doubt: bool,
-    cause: Arc<SessionError>,
-}
-
-impl Lost {
-    fn told(&self) -> SessionError {
-        let source = self.cause.clone().into();
-        match self.in_doubt {
-            true => SessionError::InDoubt {
-                action: ACTION,
-                advice: "append the same event again: if it is stored, that answers what the first append did",
-                source,
             },
-            false => {
-                let reason = match &*self.cause {
-                    SessionError::Unavailable { reason, .. } => reason.clone(),
-                    other => other.to_string(),
-                };
-                SessionError::Unavailable { action: ACTION, reason, source }
-            }
-        }
+            &mut left,
+        );
+        commit_or_set_aside(&pool, &lanes, waiting).await;
     }
 }
 
-/// One attempt that failed.
-struct Attempt {
-    error: SessionError,
-    /// Whether the events were on their way.
-    sent: bool,
-    /// Whether the connection is gone.
-    lost: bool,
-    /// Whether trying again may help.
-    again: bool,
+/// A batch of what comes. An event must not be in it twice: the second one is `left` for the next batch.
+pub(crate) fn gathered(
+    mut next: impl FnMut() -> Option<Waiting>,
+    left: &mut Option<Waiting>,
+) -> Vec<Waiting> {
+    let (mut contents, mut waiting) = (Contents::default(), Vec::new());
+    while waiting.len() < LARGEST_BATCH
+        && let Some(one) = next()
+    {
+        if !contents.add(&one.commit) {
+            *left = Some(one);
+            break;
+        }
+        waiting.push(one);
+    }
+    waiting
 }
 
-async fn try_append(pool: &Pool, batch: &Batch<'_>) -> Result<Vec<Row>, Attempt> {
-    let client = client(pool).await.map_err(|error| {
-        let lost = matches!(error, SessionError::Unavailable { .. });
-        Attempt { again: is_broken(&error), error, sent: false, lost }
-    })?;
-    let failed = |sent: bool| {
-        move |error: tokio_postgres::Error| {
-            let lost = is_lost(&error);
-            Attempt { again: lost || is_victim(&error), sent, lost, error: doing(ACTION)(error) }
+/// Commits a batch; what needs a row that somebody else holds goes on a lane, the rest is committed without it.
+async fn commit_or_set_aside(pool: &Pool, lanes: &Lanes, mut waiting: Vec<Waiting>) {
+    let mut searches = 0;
+    while !waiting.is_empty() {
+        waiting = commit(pool, waiting, PATIENCE * 2_u32.pow(searches)).await;
+        if waiting.is_empty() {
+            return;
         }
-    };
-    let statement = client.prepare_cached(APPEND).await.map_err(failed(false))?;
-    client.query(&statement, &batch.parameters()).await.map_err(failed(true))
+        // If it cannot be found out, the next attempt to commit finds why, and tells who waits.
+        match held_by_others(pool, &waiting).await {
+            Ok(held) if !held.is_empty() => waiting = lanes.set_aside(waiting, &held),
+            Ok(_) | Err(_) => searches += 1,
+        }
+        // A row that is being inserted is not seen: whoever shares the largest scope waits together.
+        if searches == SEARCHES {
+            lanes.set_all_aside(std::mem::take(&mut waiting));
+        }
+    }
 }

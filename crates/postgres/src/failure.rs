@@ -143,6 +143,11 @@ pub(crate) fn is_victim(error: &Error) -> bool {
         || error.code() == Some(&SqlState::T_R_SERIALIZATION_FAILURE)
 }
 
+/// Whether the server waited for a row that somebody else holds, for as long as it was told to.
+pub(crate) fn is_locked(error: &Error) -> bool {
+    error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE)
+}
+
 /// An error with its causes.
 fn told(error: &(dyn StdError + 'static)) -> String {
     if let Some(error) = error.downcast_ref::<tokio_postgres::error::DbError>() {

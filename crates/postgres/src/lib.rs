@@ -5,13 +5,16 @@
 //! committed together.
 
 mod addresses;
+mod append;
 mod batch;
 mod committer;
 mod connect;
 mod connection;
 mod failure;
 mod json;
+mod lanes;
 mod list;
+mod locks;
 mod migrate;
 mod patience;
 mod read;
