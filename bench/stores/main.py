@@ -6,21 +6,20 @@
 """
 
 import argparse
-import datetime
 import os
-import platform
 import tempfile
 from pathlib import Path
 
+import goal
 import goals
 import measure
-from contestants import ROOT, Place
+import page
+from contestants import Place
 from plot import plot
 
 IMAGES = """![Cost of an append against the length of the history](performance-append.svg)
 
 ![Cost of reading a whole session against its length](performance-get.svg)"""
-BEGIN, END = "<!-- bench/run stores writes from here -->", "<!-- to here -->"
 
 
 def main():
@@ -55,7 +54,7 @@ def main():
         *goals.of_lists(lists, most),
         *goals.of_memory(held),
     ]
-    text = "\n\n".join([about(options, busy), table_of_goals(rows), table_of_appends(one, many), table_of_histories(medians)])
+    text = "\n\n".join([about(options, busy), goal.table(rows), table_of_appends(one, many), table_of_histories(medians)])
     plots = {
         "append.svg": plot("Cost of an append", "events in the session before it", medians["append"]),
         "get.svg": plot("Cost of reading a whole session", "events in the session", medians["all"]),
@@ -67,27 +66,14 @@ def main():
 
 
 def about(options, busy):
-    cores = os.cpu_count()
-    noise = ""
-    if busy > cores / 2:
-        noise = f" **The machine was busy (load {busy:.1f} on {cores} cores): these numbers are provisional.**"
-    quick = " Short histories and lists (`--quick`)." if options.quick else ""
-    return (
-        f"Run on {datetime.date.today()}, {cores} cores, {platform.machine()}, {options.rounds} interleaved rounds, "
-        f"medians.{quick}{noise}"
-    )
-
-
-def table_of_goals(rows):
-    reached = sum(row.hit for row in rows)
-    return "\n".join([goals.HEAD, *(row.row() for row in rows), "", f"{reached} of {len(rows)} goals are reached."])
+    return page.about(options.rounds, busy, *(["Short histories and lists (`--quick`)."] if options.quick else []))
 
 
 def table_of_appends(one, many):
     lines = ["| appends a second | one writer | 64 tasks |", "|---|---|---|"]
     for c in dict.fromkeys([*one, *many]):
         name = "pgbench (1 and 16 clients)" if c == "pgbench" else f"{c}, {c.store}"
-        lines.append(f"| {name} | {goals.rate(one[c]) if c in one else ''} | {goals.rate(many[c]) if c in many else ''} |")
+        lines.append(f"| {name} | {goal.rate(one[c]) if c in one else ''} | {goal.rate(many[c]) if c in many else ''} |")
     return "\n".join(lines)
 
 
@@ -95,8 +81,8 @@ def table_of_histories(medians):
     lines = ["| at this many events | append | last 20 | all |", "|---|---|---|---|"]
     for c, by_length in medians["append"].items():
         for n in by_length:
-            costs = " | ".join(goals.time(medians[kind][c][n]) for kind in ("append", "last", "all"))
-            lines.append(f"| {c}, {c.store}: {goals.count(n)} | {costs} |")
+            costs = " | ".join(goal.time(medians[kind][c][n]) for kind in ("append", "last", "all"))
+            lines.append(f"| {c}, {c.store}: {goal.count(n)} | {costs} |")
     return "\n".join(lines)
 
 
@@ -108,12 +94,9 @@ def write(folder, text, plots):
 
 
 def publish(text, plots):
-    page = ROOT / "docs/performance.md"
-    before, rest = page.read_text().split(BEGIN)
-    _, after = rest.split(END)
-    page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{IMAGES}\n\n{END}{after}")
+    page.publish("stores", f"{text}\n\n{IMAGES}")
     for name, svg in plots.items():
-        (ROOT / "docs" / f"performance-{name}").write_text(svg)
+        (page.ROOT / "docs" / f"performance-{name}").write_text(svg)
 
 
 if __name__ == "__main__":
