@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::Value;
+use sessile_state::SharedValue;
 use tokio::sync::broadcast;
 
 use crate::inbox::{Control, Inbox};
@@ -106,6 +107,16 @@ pub enum LiveEvent {
     },
     /// The server gave a handle with which the session can go on, or took it back.
     Resumable(bool),
+    /// A key of the stored session was changed here and elsewhere since the last turn. The stored value stays, the state
+    /// holds it now, and an error follows that names the key. What was written here is not stored: it is only in this event.
+    Conflict {
+        /// The key.
+        key: Arc<str>,
+        /// What it held here; `None` if it was removed.
+        own: Option<SharedValue>,
+        /// What is stored; `None` if nothing is.
+        stored: Option<SharedValue>,
+    },
     /// Something went wrong; the session goes on if it can.
     Error(Arc<str>),
     /// This reader was too slow and missed so many events. Only it is told.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use sessile_state::{SharedValue, State, StateError, merge_scopes};
 
 use crate::key::SessionKey;
-use crate::store::{SessionEvent, StateMap, StoredSession, Version, apply};
+use crate::store::{Expect, SessionEvent, StateMap, StoredSession, Version, apply};
 
 /// A session as it was when it was read.
 ///
@@ -54,6 +54,13 @@ impl Session {
     /// The events that were read, in the order in which they were committed.
     pub fn events(&self) -> &[SessionEvent] {
         &self.events
+    }
+
+    /// The versions of the three scopes that it was read with, for
+    /// [`append_expecting`](crate::SessionService::append_expecting).
+    pub fn versions(&self) -> Expect {
+        let ScopeVersions { app, user } = self.scope_versions;
+        Expect { session: Some(self.version), user: Some(user), app: Some(app) }
     }
 
     pub(crate) fn scope_versions(&self) -> ScopeVersions {

@@ -1,5 +1,7 @@
 //! The writes of [`State`].
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -292,6 +294,42 @@ impl State {
     pub fn try_apply(&self, delta: &Delta) -> Result<(), StateError> {
         self.check_all(delta)?;
         self.node.apply(delta)
+    }
+
+    /// Makes those changes of a delta whose keys still hold what they held `before`, all at one moment; a key that was
+    /// changed since keeps its value. A key that is not in `before` was absent. Returns the changes that were made.
+    ///
+    /// ```
+    /// use sessile_state::{Delta, State};
+    ///
+    /// let state = State::new();
+    /// state.update([("color", "red"), ("size", "small")]);
+    /// let before = state.snapshot_values(&["color", "size"]);
+    /// state.set("size", "large");
+    ///
+    /// let made = state.try_apply_unchanged(&Delta::from([("color", "blue"), ("size", "medium")]), &before)?;
+    /// assert_eq!(made, Delta::from([("color", "blue")]));
+    /// assert_eq!(state.get::<String>("size").as_deref(), Some("large"));
+    /// # Ok::<(), sessile_state::StateError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`try_apply`](Self::try_apply), for any change of the delta; nothing is changed then.
+    pub fn try_apply_unchanged(
+        &self,
+        delta: &Delta,
+        before: &BTreeMap<String, SharedValue>,
+    ) -> Result<Delta, StateError> {
+        self.note_everything();
+        self.check_all(delta)?;
+        let mut made = Delta::new();
+        self.node.write(&mut |now| {
+            made = delta.clone();
+            made.retain(|key| now.find(key).as_ref() == before.get(key));
+            made.clone()
+        })?;
+        Ok(made)
     }
 
     /// Removes every key that starts with `prefix`, at one moment; returns how many there were.

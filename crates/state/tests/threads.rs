@@ -1,13 +1,13 @@
 //! Real threads: nothing is lost, nothing is seen half, nothing hangs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use sessile_state::{State, StateError};
+use sessile_state::{Delta, State, StateError};
 
 const THREADS: usize = 8;
 
@@ -40,6 +40,27 @@ fn modify_loses_nothing_on_one_key() {
         }
     });
     assert_eq!(state.get::<u64>("count"), Some(THREADS as u64 * 2_000));
+}
+
+#[test]
+fn what_is_applied_to_unchanged_keys_only_loses_no_write_of_others() {
+    let state = State::new();
+    state.set("count", 0_u64);
+    let applied = AtomicU64::new(0);
+    on_all_threads(|number| {
+        for _ in 0..500 {
+            if number % 2 == 0 {
+                state.modify("count", 0_u64, |count| count + 1);
+                continue;
+            }
+            let before = state.snapshot_values(&["count"]);
+            let next = Delta::from([("count", json!(before["count"].as_u64().unwrap() + 1_000_000))]);
+            let made = state.try_apply_unchanged(&next, &before).unwrap();
+            applied.fetch_add(made.len() as u64, Ordering::Relaxed);
+        }
+    });
+    let modified = THREADS as u64 / 2 * 500;
+    assert_eq!(state.get("count"), Some(applied.into_inner() * 1_000_000 + modified));
 }
 
 #[test]

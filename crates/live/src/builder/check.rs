@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::LiveBuilder;
 use crate::extract::Trigger;
 use crate::phase;
+use crate::transport::Platform;
 use crate::wire::Modality;
 
 impl LiveBuilder {
@@ -43,6 +44,16 @@ impl LiveBuilder {
         refuse(!(8_000..=48_000).contains(&self.input_rate), "the input rate must be from 8000 to 48000");
         let unheard = !setup.input_transcription && !self.extractors.is_empty();
         refuse(unheard, "extractors read what the user says: leave the transcription of the input on");
+    }
+
+    pub(super) fn check_platform(&self, platform: &Platform, problems: &mut Vec<String>) {
+        let wishes = [
+            ("transparent resumption", self.setup.transparent_resumption),
+            ("explicit voice signals", self.setup.explicit_voice_signals),
+        ];
+        for (name, _) in wishes.iter().filter(|(_, wanted)| *wanted && !platform.knows_transparency()) {
+            problems.push(format!("only Vertex AI knows {name}: leave it out, or connect to Vertex AI"));
+        }
     }
 
     fn check_times(&self, problems: &mut Vec<String>) {

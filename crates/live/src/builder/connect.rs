@@ -62,6 +62,7 @@ impl LiveBuilder {
     pub async fn connect(mut self, transport: impl Transport + 'static) -> Result<LiveHandle, LiveError> {
         let mut problems = Vec::new();
         self.check(&mut problems);
+        self.check_platform(transport.platform(), &mut problems);
         let computed = ComputedVariables::new(std::mem::take(&mut self.computed), &mut problems);
         if !problems.is_empty() {
             return Err(LiveError::Invalid { problems });

@@ -98,6 +98,19 @@ impl LiveBuilder {
         self
     }
 
+    /// The server says with every handle which messages it had heard by then (`session:last_consumed_client_index`). Vertex AI
+    /// only.
+    pub fn transparent_resumption(mut self) -> Self {
+        self.setup.transparent_resumption = true;
+        self
+    }
+
+    /// The server says when it hears the user begin and stop to speak. Vertex AI only.
+    pub fn explicit_voice_signals(mut self) -> Self {
+        self.setup.explicit_voice_signals = true;
+        self
+    }
+
     /// How finely pictures are looked at.
     pub fn media_resolution(mut self, resolution: MediaResolution) -> Self {
         self.setup.media_resolution = Some(resolution);

@@ -40,6 +40,11 @@ impl Platform {
         matches!(self, Self::GoogleAi)
     }
 
+    /// Whether `sessionResumption.transparent` and `explicitVadSignal` are understood.
+    pub(crate) fn knows_transparency(&self) -> bool {
+        matches!(self, Self::Vertex { .. })
+    }
+
     /// Whether `thinkingConfig` is understood.
     pub(crate) fn knows_thinking(&self) -> bool {
         matches!(self, Self::GoogleAi)

@@ -29,6 +29,8 @@ pub(crate) struct Setup {
     pub(crate) activity_handling: Option<ActivityHandling>,
     pub(crate) turn_coverage: Option<TurnCoverage>,
     pub(crate) resumption: bool,
+    pub(crate) transparent_resumption: bool,
+    pub(crate) explicit_voice_signals: bool,
     pub(crate) compression: Option<Compression>,
     pub(crate) google_search: bool,
     pub(crate) code_execution: bool,
@@ -74,10 +76,18 @@ impl Setup {
         if !realtime.is_empty() {
             setup.insert("realtimeInputConfig".into(), realtime.into());
         }
+        let mut resumption = Map::new();
         if let Some(handle) = facts.resume {
-            setup.insert("sessionResumption".into(), json!({"handle": handle}));
-        } else if self.resumption {
-            setup.insert("sessionResumption".into(), json!({}));
+            resumption.insert("handle".into(), handle.into());
+        }
+        if self.transparent_resumption {
+            resumption.insert("transparent".into(), true.into());
+        }
+        if self.resumption || !resumption.is_empty() {
+            setup.insert("sessionResumption".into(), resumption.into());
+        }
+        if self.explicit_voice_signals {
+            setup.insert("explicitVadSignal".into(), true.into());
         }
         if let Some(compression) = self.compression {
             let window = json!({"targetTokens": compression.target_tokens});

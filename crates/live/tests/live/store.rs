@@ -121,6 +121,81 @@ scenarios! {
         assert_eq!(service.user_state("desk", "ada").await.unwrap()["name"], json!("Grace"));
     }
 
+    async fn of_two_sessions_that_change_one_shared_key_in_the_same_turn_the_second_is_told() {
+        let service = SessionService::new(MemoryStore::new());
+        let script = || Script::new().wait_for("clientContent").send(wrote("ok")).send(turn_complete()).again();
+        let other_key = SessionKey::new("desk", "ada", "s2").unwrap();
+        let mut first = connect(script(), |live| live.session(service.clone(), key())).await;
+        let mut second = connect(script(), |live| live.session(service.clone(), other_key.clone())).await;
+        first.state().modify("user:visits", 0, |visits: u32| visits + 1);
+        second.state().modify("user:visits", 0, |visits: u32| visits + 5);
+        second.state().set("user:name", "Ada");
+        second.state().set("own", true);
+        first.handle.send_text("hi").await.unwrap();
+        first.turn().await;
+        second.handle.send_text("hi").await.unwrap();
+        let conflict = second.until(|event| matches!(event, LiveEvent::Conflict { .. })).await;
+        let LiveEvent::Conflict { key: name, own, stored } = conflict else { unreachable!("it was waited for") };
+        assert_eq!((&*name, own.unwrap().as_u64(), stored.unwrap().as_u64()), ("user:visits", Some(5), Some(1)));
+        let error = second.error().await;
+        assert!(error.contains("\"user:visits\"") && error.contains("transact"), "{error}");
+        second.turn().await;
+        let shared = service.user_state("desk", "ada").await.unwrap();
+        assert_eq!((&shared["visits"], &shared["name"]), (&json!(1).into(), &json!("Ada").into()), "only the one key is left out");
+        let stored = service.get(&other_key, EventWindow::ALL).await.unwrap().unwrap();
+        assert_eq!(stored.state().get::<bool>("own"), Some(true));
+        assert_eq!(stored.events().iter().map(|event| event.text()).collect::<Vec<_>>(), ["hi", "ok"]);
+        // From here on it counts from the value that is stored.
+        assert_eq!(second.state().modify("user:visits", 0, |visits: u32| visits + 5), 6);
+        second.handle.send_text("again").await.unwrap();
+        second.turn().await;
+        assert_eq!(service.user_state("desk", "ada").await.unwrap()["visits"], json!(6));
+        assert_eq!(second.state().get::<u64>("session:error_count"), Some(1));
+    }
+
+    async fn a_key_that_is_changed_by_hand_and_in_the_conversation_is_a_conflict() {
+        let service = SessionService::new(MemoryStore::new());
+        let script = Script::new().wait_for("clientContent").send(turn_complete()).again();
+        let mut session = connect(script, |live| live.session(service.clone(), key())).await;
+        let mut event = Event::new("user");
+        event.actions = EventActions::from_delta([("note", json!("by hand")), ("same", json!(1))]);
+        service.append_to(&key(), event).await.unwrap();
+        session.state().set("note", "by voice");
+        session.state().set("same", 1);
+        session.handle.send_text("hi").await.unwrap();
+        assert!(session.error().await.contains("\"note\""));
+        session.turn().await;
+        assert_eq!(session.state().get::<String>("note").as_deref(), Some("by hand"));
+        let stored = service.get(&key(), EventWindow::NONE).await.unwrap().unwrap();
+        assert_eq!(stored.state().get::<String>("note").as_deref(), Some("by hand"));
+        assert_eq!(session.state().get::<u64>("session:error_count"), Some(1), "who agrees does not collide");
+    }
+
+    async fn what_several_sessions_count_in_transactions_loses_nothing() {
+        let service = SessionService::new(MemoryStore::new());
+        let mut sessions = Vec::new();
+        for number in 0..4 {
+            let key = SessionKey::new("desk", "ada", &format!("s{number}")).unwrap();
+            let (counting, own) = (service.clone(), key.clone());
+            let count = LiveTool::function("count", "", move |_: Nothing, _| {
+                let (service, key) = (counting.clone(), own.clone());
+                async move {
+                    let (calls, _) = service.transact(&key, |state| Ok(state.try_modify("app:calls", 0, |calls: u32| calls + 1)?)).await?;
+                    Ok(json!({ "calls": calls }))
+                }
+            });
+            let script = (0..5).fold(Script::new(), |script, turn| {
+                script.send(call(&format!("c{turn}"), "count", json!({}))).wait_for("toolResponse").send(turn_complete())
+            });
+            sessions.push(connect(script, |live| live.tool(count).session(service.clone(), key)).await);
+        }
+        for session in &mut sessions {
+            session.until(|event| matches!(event, LiveEvent::TurnEnd(turn) if turn.number == 5)).await;
+            assert_eq!(session.state().get::<u64>("session:error_count"), Some(0));
+        }
+        assert_eq!(service.app_state("desk").await.unwrap()["calls"], json!(20));
+    }
+
     async fn what_is_left_of_a_turn_is_stored_when_the_session_ends() {
         let service = SessionService::new(MemoryStore::new());
         let script = Script::new().send(said("I was cut")).send(call("c", "never", json!({})));

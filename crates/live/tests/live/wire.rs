@@ -7,8 +7,8 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 use sessile_live::{
-    ActivityHandling, Live, LiveBuilder, LiveEvent, LiveTool, MediaResolution, Platform, Scheduling, Script,
-    ScriptedServer, Sensitivity, TurnCoverage, VoiceDetection, WebSocket,
+    ActivityHandling, Live, LiveBuilder, LiveError, LiveEvent, LiveTool, MediaResolution, Platform,
+    Scheduling, Script, ScriptedServer, Sensitivity, TurnCoverage, VoiceDetection, WebSocket,
 };
 use sessile_session::Content;
 
@@ -117,6 +117,18 @@ scenarios! {
         assert_eq!(setup["model"], "projects/p/locations/global/publishers/google/models/m");
         assert_eq!(setup["generationConfig"], json!({"responseModalities": ["TEXT"]}));
         assert_eq!(setup["tools"][0]["functionDeclarations"][0].get("behavior"), None);
+    }
+
+    async fn what_only_vertex_knows_is_sent_there_and_refused_elsewhere() {
+        let vertex = Platform::Vertex { project: "p".to_owned(), location: "global".to_owned() };
+        let setup = setup_on(vertex, |live| live.transparent_resumption().explicit_voice_signals()).await;
+        assert_eq!(setup["setup"]["sessionResumption"], json!({"transparent": true}));
+        assert_eq!(setup["setup"]["explicitVadSignal"], true);
+        let google = WebSocket::new(Platform::GoogleAi, "ws://127.0.0.1:9");
+        let refused = Live::builder().transparent_resumption().explicit_voice_signals().connect(google).await;
+        let Err(LiveError::Invalid { problems }) = refused else { panic!("it was not refused") };
+        assert_eq!(problems.len(), 2, "{problems:?}");
+        assert!(problems.iter().all(|problem| problem.contains("only Vertex AI")), "{problems:?}");
     }
 
     async fn messages_of_the_client_are_written_as_the_server_reads_them() {

@@ -73,7 +73,25 @@ impl SessionService {
     ///
     /// As [`append`](Self::append), but never [`SessionError::Conflict`].
     pub async fn append_to(&self, key: &SessionKey, event: Event) -> Result<Option<Version>, SessionError> {
-        match self.commit(key, event, Expect::default()).await? {
+        self.append_expecting(key, event, Expect::default()).await
+    }
+
+    /// Appends an event if the versions are those that are expected; returns the new version, or `None` for a partial event,
+    /// which is neither stored nor applied. An event that is stored already is stored once, whatever is expected.
+    ///
+    /// With the versions of the scopes that the event changes, taken from [`Session::versions`], nothing that others
+    /// wrote since is written over.
+    ///
+    /// # Errors
+    ///
+    /// As [`append`](Self::append); [`SessionError::Conflict`] if a version is another.
+    pub async fn append_expecting(
+        &self,
+        key: &SessionKey,
+        event: Event,
+        expect: Expect,
+    ) -> Result<Option<Version>, SessionError> {
+        match self.commit(key, event, expect).await? {
             Outcome::Partial(_) => Ok(None),
             Outcome::Committed { appended, .. } => Ok(Some(appended.version)),
         }

@@ -1,0 +1,97 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sessile_session::{Content, Event, FunctionCall, FunctionResponse, Part};
+
+use super::StoreLink;
+use crate::shared::Shared;
+use crate::tool::{ToolCall, ToolResponse};
+use crate::transcript::{Turn, TurnItem};
+
+impl StoreLink {
+    /// The events of a turn; the last carries what changed.
+    pub(super) fn events(&self, shared: &Shared, turn: &Turn, complete: bool) -> Vec<Event> {
+        let mut events: Vec<Event> = Vec::new();
+        let mut kind = None;
+        for item in &turn.items {
+            let this = std::mem::discriminant(item);
+            if kind != Some(this) {
+                events.push(self.event_for(item));
+                kind = Some(this);
+            }
+            let content = events.last_mut().and_then(|event| event.content.as_mut());
+            if let Some(content) = content {
+                content.parts.get_or_insert_default().push(part(item));
+            }
+        }
+        let delta = self.delta(&shared.state);
+        if !delta.is_empty() {
+            if events.is_empty() {
+                events.push(Event::new(self.author.as_str()));
+            }
+            if let Some(last) = events.last_mut() {
+                last.set_delta(&delta);
+            }
+        }
+        if let Some(last) = events.last_mut() {
+            last.turn_complete = complete.then_some(true);
+            last.interrupted = turn.interrupted.then_some(true);
+        }
+        let invocation = format!("live-{}", shared.ids.new_id());
+        let mut time = shared.clock.now();
+        for event in &mut events {
+            event.id = shared.ids.new_id();
+            event.invocation_id.clone_from(&invocation);
+            event.timestamp = time;
+            time += 1e-6; // google-adk puts events of one time in the order of their ids
+        }
+        events
+    }
+
+    fn event_for(&self, item: &TurnItem) -> Event {
+        let (author, role) = match item {
+            TurnItem::User(_) => ("user", "user"),
+            TurnItem::Model(_) | TurnItem::Call(_) => (self.author.as_str(), "model"),
+            TurnItem::Answer(_) => (self.author.as_str(), "user"),
+        };
+        Event::new(author).with_content(Content { role: Some(role.to_owned()), ..Content::default() })
+    }
+}
+
+fn part(item: &TurnItem) -> Part {
+    match item {
+        TurnItem::User(text) | TurnItem::Model(text) => Part::text(text),
+        TurnItem::Call(call) => Part { function_call: Some(function_call(call).into()), ..Part::default() },
+        TurnItem::Answer(answer) => {
+            Part { function_response: Some(function_response(answer).into()), ..Part::default() }
+        }
+    }
+}
+
+fn id(id: &str) -> Option<String> {
+    (!id.is_empty()).then(|| id.to_owned())
+}
+
+fn function_call(call: &Arc<ToolCall>) -> FunctionCall {
+    let args = call.args.iter().map(|(name, value)| (name.clone(), value.clone().into()));
+    FunctionCall {
+        id: id(&call.id),
+        name: Some(call.name.clone()),
+        args: Some(args.collect()),
+        ..FunctionCall::default()
+    }
+}
+
+fn function_response(answer: &Arc<ToolResponse>) -> FunctionResponse {
+    let fields = match answer.response.as_object() {
+        Some(object) => object.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect(),
+        None => BTreeMap::from([("result".to_owned(), answer.response.clone().into())]),
+    };
+    FunctionResponse {
+        id: id(&answer.id),
+        name: Some(answer.name.clone()),
+        response: Some(fields),
+        scheduling: answer.scheduling.map(|scheduling| scheduling.name().to_owned()),
+        ..FunctionResponse::default()
+    }
+}
