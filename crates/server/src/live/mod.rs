@@ -1,6 +1,7 @@
 //! Live sessions over a WebSocket, in the protocol of ADK: the client sends [`LiveRequest`](request::LiveRequest)s, and gets
 //! events. An application with a live agent is connected to that; any other runs once for each message.
 
+mod recording;
 mod request;
 mod speech;
 mod text;
@@ -24,17 +25,31 @@ use crate::server::Shared;
 use request::LiveRequest;
 pub(crate) use speech::LiveAgent;
 
-pub(crate) const RUN_LIVE: Doc =
-    Doc::new("runs", "Talks with an agent over a WebSocket.", Answer::Media("application/json"))
-        .with_query(&[
-            Param::new("user_id", "string", "The user."),
-            Param::new("session_id", "string", "The session."),
-            Param::new("app_name", "string", "The application; the server's default if left out."),
-            Param::new("modalities", "string", "TEXT or AUDIO: what the model answers with."),
-            Param::new("proactive_audio", "boolean", "Whether the model decides what was meant for it."),
-            Param::new("enable_affective_dialog", "boolean", "Whether its voice follows the user's mood."),
-        ])
-        .failing(&[400, 403, 404, 429]);
+pub(crate) const RUN_LIVE: Doc = Doc::new(
+    "runs",
+    "Talks with an agent over a WebSocket.",
+    Answer::Media("application/json"),
+)
+.with_query(&[
+    Param::new("user_id", "string", "The user."),
+    Param::new("session_id", "string", "The session."),
+    Param::new("app_name", "string", "The application; the server's default if left out."),
+    Param::new("modalities", "string", "TEXT or AUDIO: what the model answers with."),
+    Param::new("proactive_audio", "boolean", "Whether the model decides what was meant for it."),
+    Param::new("enable_affective_dialog", "boolean", "Whether its voice follows the user's mood."),
+    Param::new(
+        "enable_session_resumption",
+        "boolean",
+        "Whether a lost connection to the model is resumed without the client's help; Vertex AI only.",
+    ),
+    Param::new("save_live_blob", "boolean", "Whether what is heard is kept as artifacts."),
+    Param::new(
+        "explicit_vad_signal",
+        "boolean",
+        "Whether the model says when it hears speech begin and end; Vertex AI only.",
+    ),
+])
+.failing(&[400, 403, 404, 429]);
 
 /// One conversation over one socket.
 struct Talk {
@@ -50,6 +65,9 @@ struct Wishes {
     text: bool,
     proactive_audio: bool,
     affective_dialog: bool,
+    transparent_resumption: bool,
+    save_blobs: bool,
+    explicit_voice_signals: bool,
 }
 
 /// Where frames come from and where they go.
@@ -78,15 +96,30 @@ pub(crate) async fn run_live(
         return Err(ApiError::Forbidden("the parameter app_name is missing".to_owned()));
     };
     let wishes = Wishes {
-        text: query.text("modalities").is_some_and(|modality| modality.eq_ignore_ascii_case("text")),
+        text: writes(query.text("modalities"))?,
         proactive_audio: query.flag("proactive_audio")?,
         affective_dialog: query.flag("enable_affective_dialog")?,
+        transparent_resumption: query.flag("enable_session_resumption")?,
+        save_blobs: query.flag("save_live_blob")?,
+        explicit_voice_signals: query.flag("explicit_vad_signal")?,
     };
     let key = SessionKey::new(app.as_str(), user, id).map_err(SessionError::from)?;
     let app = shared.apps.find(&app)?.clone();
     let limit = shared.limits.body;
     let talk = Talk { shared, principal, app, key, wishes };
     Ok(upgrade.max_message_size(limit).max_frame_size(limit).on_upgrade(move |socket| talk.serve(socket)))
+}
+
+/// Whether the model is to write instead of speaking.
+fn writes(modality: Option<&str>) -> Result<bool, ApiError> {
+    match modality.map(str::to_ascii_uppercase).as_deref() {
+        None | Some("AUDIO") => Ok(false),
+        Some("TEXT") => Ok(true),
+        Some("VIDEO") => Err(ApiError::Forbidden(
+            "the model cannot answer with pictures here: ask for the modality AUDIO or TEXT".to_owned(),
+        )),
+        Some(other) => Err(ApiError::Forbidden(format!("{other:?} is no modality: ask for AUDIO or TEXT"))),
+    }
 }
 
 impl Talk {
@@ -153,6 +186,16 @@ impl Socket {
         let json = String::from_utf8(answer::to_json(event)?)
             .map_err(|source| ApiError::Failed { action: "write an event", source: source.into() })?;
         Ok(self.outgoing.send(Message::text(json)).await.is_ok())
+    }
+
+    /// Sends events; tells whether the client is still there.
+    async fn send_all(&mut self, events: impl IntoIterator<Item = Event>) -> Result<bool, ApiError> {
+        for event in events {
+            if !self.send(&event).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Closes; a reason holds at most 123 bytes.

@@ -8,6 +8,7 @@ use sessile_live::{Live, LiveBuilder, LiveError, LiveEvent, LiveHandle, ToolCall
 use sessile_session::{Blob, Bytes, Content, Event, FunctionCall, FunctionResponse, Opaque, Part};
 use tokio::sync::mpsc;
 
+use super::recording::{Recording, Side};
 use super::request::{LiveRequest, given};
 use super::{Socket, Talk};
 use crate::error::ApiError;
@@ -16,12 +17,24 @@ use crate::error::ApiError;
 pub(crate) type LiveAgent =
     Arc<dyn Fn(LiveBuilder) -> BoxFuture<'static, Result<LiveHandle, LiveError>> + Send + Sync>;
 
+/// What the model's voice is.
+const VOICE: &str = "audio/pcm;rate=24000";
+
 /// How many events a client may be behind.
 const BEHIND: usize = 4096;
 
 impl Talk {
     /// Connects the client with the live agent until either is gone.
     pub(super) async fn speak(&self, socket: &mut Socket, agent: &LiveAgent) -> Result<(), ApiError> {
+        let mut recording = match (self.wishes.save_blobs, &self.shared.artifacts) {
+            (false, _) => None,
+            (true, Some(artifacts)) => Some(Recording::new(artifacts.clone())),
+            (true, None) => {
+                let text =
+                    "this server keeps no artifacts, so nothing can be saved: leave save_live_blob out";
+                return Err(ApiError::BadRequest(text.to_owned()));
+            }
+        };
         let _permit = self.shared.runs.permit(self.key.user())?;
         let (sender, mut events) = mpsc::channel(BEHIND);
         let (too_slow, mut slow) = mpsc::channel::<()>(1);
@@ -43,6 +56,12 @@ impl Talk {
         if self.wishes.affective_dialog {
             live = live.affective_dialog();
         }
+        if self.wishes.transparent_resumption {
+            live = live.transparent_resumption();
+        }
+        if self.wishes.explicit_voice_signals {
+            live = live.explicit_voice_signals();
+        }
         let session = agent(live).await.map_err(failed)?;
         let closing = self.shared.runs.closing();
         tokio::pin!(closing);
@@ -51,17 +70,24 @@ impl Talk {
                 event = events.recv() => match event {
                     None | Some(LiveEvent::Disconnected { reason: None }) => break Ok(()),
                     Some(LiveEvent::Disconnected { reason: Some(reason) }) => break Err(ApiError::Unavailable(reason.to_string())),
-                    Some(event) => if let Some(event) = self.event(&name, event) && !socket.send(&event).await? {
-                        break Ok(());
-                    },
+                    Some(event) => {
+                        let saved = self.keep(&mut recording, &event).await;
+                        let event = self.event(&name, event);
+                        if !socket.send_all(saved.into_iter().chain(event)).await? {
+                            break Ok(());
+                        }
+                    }
                 },
                 request = socket.next() => match request {
                     Ok(None) => break Ok(()),
-                    Ok(Some(request)) => match self.pass_on(&session, request).await {
-                        Ok(true) => {}
-                        Ok(false) => break Ok(()),
-                        Err(error) => break Err(error),
-                    },
+                    Ok(Some(request)) => {
+                        let saved = self.keep_blob(&mut recording, request.blob.as_ref()).await;
+                        match self.pass_on(&session, request).await {
+                            Ok(true) if socket.send_all(saved).await? => {}
+                            Ok(_) => break Ok(()),
+                            Err(error) => break Err(error),
+                        }
+                    }
                     Err(error) => break Err(error),
                 },
                 Some(()) = slow.recv() => {
@@ -71,7 +97,58 @@ impl Talk {
             }
         };
         session.disconnect().await;
+        // The client that is gone is not told, but what was heard is kept.
+        let rest = self.keep_sides(&mut recording, &[Side::User, Side::Model]).await;
+        if !rest.is_empty() {
+            tracing::debug!(session = %self.key, "the last of what was heard is kept");
+        }
         result
+    }
+
+    /// Keeps the model's voice, and saves what was heard when somebody interrupts or a turn is complete.
+    async fn keep(&self, recording: &mut Option<Recording>, event: &LiveEvent) -> Vec<Event> {
+        match (recording.as_mut(), event) {
+            (Some(recording), LiveEvent::Audio(samples)) => {
+                self.told(self.record(recording, Side::Model, VOICE, samples).await).into_iter().collect()
+            }
+            (Some(_), LiveEvent::Interrupted) => self.keep_sides(recording, &[Side::Model]).await,
+            (Some(_), LiveEvent::TurnComplete) => {
+                self.keep_sides(recording, &[Side::User, Side::Model]).await
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Keeps the user's voice.
+    async fn keep_blob(&self, recording: &mut Option<Recording>, blob: Option<&Blob>) -> Vec<Event> {
+        let (Some(recording), Some(Blob { data: Some(Bytes(data)), mime_type, .. })) = (recording, blob)
+        else {
+            return Vec::new();
+        };
+        let mime_type = mime_type.as_deref().unwrap_or("audio/pcm");
+        if !mime_type.starts_with("audio/") {
+            return Vec::new();
+        }
+        self.told(self.record(recording, Side::User, mime_type, data).await).into_iter().collect()
+    }
+
+    async fn keep_sides(&self, recording: &mut Option<Recording>, sides: &[Side]) -> Vec<Event> {
+        let mut events = Vec::new();
+        if let Some(recording) = recording {
+            for side in sides {
+                events.extend(self.told(self.save(recording, *side).await));
+            }
+        }
+        events
+    }
+
+    /// What the client is told of something saved; a failure does not end the conversation.
+    fn told(&self, saved: Result<Option<Event>, ApiError>) -> Option<Event> {
+        saved.unwrap_or_else(|error| {
+            tracing::error!(session = %self.key, %error, "what was heard cannot be saved");
+            let message = format!("what was heard cannot be saved: {error}");
+            self.event(self.app.runner().root().name(), LiveEvent::Error(message.into()))
+        })
     }
 
     /// Hands a request to the session; tells whether it goes on.
@@ -125,8 +202,7 @@ impl Talk {
         match happened {
             LiveEvent::Audio(samples) => {
                 let data = Some(Bytes(samples.to_vec()));
-                let blob =
-                    Blob { data, mime_type: Some("audio/pcm;rate=24000".to_owned()), ..Blob::default() };
+                let blob = Blob { data, mime_type: Some(VOICE.to_owned()), ..Blob::default() };
                 event.content =
                     Some(says("model", Part { inline_data: Some(blob.into()), ..Part::default() }));
             }
@@ -164,7 +240,7 @@ impl Talk {
     }
 }
 
-fn says(role: &str, part: Part) -> Content {
+pub(super) fn says(role: &str, part: Part) -> Content {
     Content { role: Some(role.to_owned()), parts: Some(vec![part]), ..Content::default() }
 }
 
@@ -195,6 +271,7 @@ fn answered(answer: &ToolResponse) -> Part {
 fn failed(error: LiveError) -> ApiError {
     match error {
         LiveError::NotPossible(reason) => ApiError::BadRequest(reason),
+        error @ LiveError::Invalid { .. } => ApiError::BadRequest(error.to_string()),
         LiveError::Session(error) => error.into(),
         error => ApiError::Unavailable(error.to_string()),
     }

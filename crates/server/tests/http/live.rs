@@ -1,8 +1,11 @@
 //! Live sessions over a real socket.
 
+use std::sync::Arc;
+
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use sessile_agent::{LlmAgent, Runner};
+use sessile_artifact::{ArtifactKey, ArtifactService, MemoryArtifacts};
 use sessile_live::{LiveTool, Script, ScriptedServer};
 use sessile_model::{Scripted, reply};
 use sessile_server::{App, Apps, Server, router};
@@ -94,6 +97,9 @@ async fn what_is_wrong_is_said_by_the_status_or_by_the_close() {
         ("app_name=echo&session_id=s", 403),
         ("user_id=ada&session_id=s", 403),
         ("app_name=nope&user_id=a&session_id=s", 404),
+        ("app_name=echo&user_id=a&session_id=s&modalities=VIDEO", 403),
+        ("app_name=echo&user_id=a&session_id=s&modalities=SMELL", 403),
+        ("app_name=echo&user_id=a&session_id=s&save_live_blob=perhaps", 422),
     ] {
         match connect_async(format!("{address}/run_live?{query}")).await {
             Err(Error::Http(response)) => assert_eq!(response.status(), status, "{query}"),
@@ -155,4 +161,112 @@ async fn a_live_agent_speaks_and_its_turns_are_stored() {
     assert_eq!(stored.state().get::<bool>("looked"), Some(true));
     assert_eq!(stored.state().get::<String>("mood").as_deref(), Some("good"));
     assert_eq!(stored.state().get::<u32>("live:turn_count"), Some(1));
+}
+
+/// A live application that talks to a scripted server.
+fn voice_app(sessions: &SessionService, google: &ScriptedServer) -> App {
+    let agent = LlmAgent::builder("desk").model(Scripted::new([reply("unused")])).build().unwrap();
+    let runner = Runner::builder("desk", agent, sessions.clone()).build().unwrap();
+    let url = google.url().to_owned();
+    App::new(runner).with_live(move |live| {
+        live.connect(sessile_live::WebSocket::new(sessile_live::Platform::GoogleAi, url.clone()))
+    })
+}
+
+fn voice(data: &str) -> Value {
+    let blob = json!({"inlineData": {"mimeType": "audio/pcm;rate=24000", "data": data}});
+    json!({"serverContent": {"modelTurn": {"parts": [blob]}}})
+}
+
+#[tokio::test]
+async fn what_is_heard_is_kept_as_artifacts_when_that_is_asked_for() {
+    let (sessions, key) = with_session("desk").await;
+    let google = ScriptedServer::start([Script::new()
+        .wait_for("realtimeInput")
+        .wait_for("realtimeInput")
+        .send(voice("AQID"))
+        .send(json!({"serverContent": {"interrupted": true}}))
+        .send(voice("BAUG"))
+        .send(voice("Bwg="))
+        .send(json!({"serverContent": {"turnComplete": true}}))
+        .wait_for("clientContent")
+        .send(voice("CQ=="))])
+    .await
+    .unwrap();
+    let artifacts = Arc::new(MemoryArtifacts::new());
+    let apps = Apps::new().with(voice_app(&sessions, &google));
+    let address = listen(Server::new(sessions.clone(), apps).with_artifacts(artifacts.clone())).await;
+    let mut socket = connect(&address, "app_name=desk&user_id=ada&session_id=s&save_live_blob=true").await;
+    for data in ["AAAA", "/////w=="] {
+        send(&mut socket, json!({"blob": {"mime_type": "audio/pcm;rate=16000", "data": data}})).await;
+    }
+    let events = until(&mut socket, |event| event["turnComplete"] == true).await;
+    let uris: Vec<String> = events
+        .iter()
+        .filter_map(|event| Some(event.pointer("/content/parts/0/fileData/fileUri")?.as_str()?.to_owned()))
+        .collect();
+    assert_eq!(
+        uris.len(),
+        3,
+        "an interruption saves what the model said, the end of a turn the rest: {uris:?}"
+    );
+    send(&mut socket, json!({"content": {"role": "user", "parts": [{"text": "more"}]}})).await;
+    until(&mut socket, |event| event.pointer("/content/parts/0/inlineData").is_some()).await;
+    send(&mut socket, json!({"close": true})).await;
+    assert_eq!(closed(&mut socket).await.0, 1000);
+
+    let stored = sessions.get(&key, EventWindow::ALL).await.unwrap().unwrap();
+    let mut heard = Vec::new();
+    for event in stored.events() {
+        for part in event.content.iter().flat_map(|content| content.parts()) {
+            assert!(part.inline_data.is_none(), "sound is not stored in the session");
+            let Some(file) = &part.file_data else { continue };
+            let uri = file.file_uri.as_deref().unwrap();
+            let name =
+                uri.strip_prefix("artifact://desk/ada/s/_adk_live/").and_then(|rest| rest.strip_suffix("#0"));
+            let name = name.unwrap_or_else(|| panic!("{uri}"));
+            let kind = if event.author == "user" { "input_audio" } else { "output_audio" };
+            assert!(
+                name.starts_with(&format!("adk_live_audio_storage_{kind}_")) && name.ends_with(".pcm"),
+                "{name}"
+            );
+            let saved = artifacts.load(&ArtifactKey::new(&key, name), None).await.unwrap().unwrap();
+            let blob = saved.inline_data.as_deref().unwrap();
+            heard.push((
+                event.author.to_string(),
+                blob.mime_type.clone().unwrap(),
+                blob.data.clone().unwrap().0,
+            ));
+        }
+    }
+    let of = |author: &str, rate: u32, data: &[u8]| {
+        (author.to_owned(), format!("audio/pcm;rate={rate}"), data.to_vec())
+    };
+    let expected = [
+        of("desk", 24000, &[1, 2, 3]),
+        of("user", 16000, &[0, 0, 0, 255, 255, 255, 255]),
+        of("desk", 24000, &[4, 5, 6, 7, 8]),
+        of("desk", 24000, &[9]),
+    ];
+    assert_eq!(heard, expected, "also what the end of the conversation cuts off");
+}
+
+#[tokio::test]
+async fn what_cannot_be_done_live_is_refused_with_a_reason() {
+    let (sessions, _) = with_session("desk").await;
+    let google = ScriptedServer::start([Script::new()]).await.unwrap();
+    let address =
+        listen(Server::new(sessions.clone(), Apps::new().with(voice_app(&sessions, &google)))).await;
+    for (wish, reason) in [
+        ("save_live_blob", "keeps no artifacts"),
+        ("enable_session_resumption", "only Vertex AI"),
+        ("explicit_vad_signal", "only Vertex AI"),
+    ] {
+        let mut socket =
+            connect(&address, &format!("app_name=desk&user_id=ada&session_id=s&{wish}=true")).await;
+        let (code, said) = closed(&mut socket).await;
+        assert_eq!(code, 1011, "{wish}");
+        assert!(said.contains(reason), "{wish}: {said}");
+    }
+    assert!(google.received().is_empty(), "nothing was connected");
 }
