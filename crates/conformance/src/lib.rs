@@ -16,6 +16,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a case panics if the contract is broken")]
 
+mod between;
 mod cases;
 
 use std::future::Future;
@@ -25,6 +26,8 @@ use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Trial};
 use sessile_session::{SessionService, Store};
+
+pub use between::{Between, Call};
 
 /// Runs all cases on one kind of store; `new_store` makes the fresh store of each.
 pub fn run<F, Fut>(new_store: F) -> ExitCode

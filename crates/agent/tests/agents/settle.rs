@@ -8,85 +8,61 @@ use async_trait::async_trait;
 use futures_util::FutureExt;
 use serde_json::json;
 use sessile_agent::{Agent, AgentError, InvocationContext, RunError, Runner, WhenBusy};
-use sessile_session::{
-    Address, Appended, Commit, Event, EventWindow, ListQuery, MemoryStore, NewSession, ScopeKey,
-    SessionError, SessionKey, SessionService, StateMap, Store, StoredPage, StoredSession, Version,
-};
-use sessile_state::Delta;
+use sessile_conformance::{Between, Call};
+use sessile_session::{Event, SessionService};
 use tokio::sync::Semaphore;
 
 use crate::support::*;
 
-/// A memory store whose appends wait at a gate before they are made, as one over a network would.
-struct Gated {
-    store: MemoryStore,
+/// Where appends wait before they are made, as they would for a network.
+struct Gate {
     gate: Semaphore,
     waiting: AtomicUsize,
 }
 
-#[async_trait]
-impl Store for Gated {
-    async fn create(&self, new: NewSession) -> Result<StoredSession, SessionError> {
-        self.store.create(new).await
-    }
-
-    async fn get(
-        &self,
-        key: &SessionKey,
-        window: EventWindow,
-    ) -> Result<Option<StoredSession>, SessionError> {
-        self.store.get(key, window).await
-    }
-
-    async fn list(&self, query: &ListQuery) -> Result<StoredPage, SessionError> {
-        self.store.list(query).await
-    }
-
-    async fn delete(&self, key: &SessionKey, expect: Option<Version>) -> Result<bool, SessionError> {
-        self.store.delete(key, expect).await
-    }
-
-    async fn addresses(&self, after: Option<&Address>, limit: usize) -> Result<Vec<Address>, SessionError> {
-        self.store.addresses(after, limit).await
-    }
-
-    async fn append(&self, commit: Commit) -> Result<Appended, SessionError> {
+impl Gate {
+    async fn pass(self: Arc<Self>) {
         self.waiting.fetch_add(1, Ordering::SeqCst);
         let pass = self.gate.acquire().await;
         self.waiting.fetch_sub(1, Ordering::SeqCst);
         pass.expect("the gate is never closed").forget();
-        self.store.append(commit).await
-    }
-
-    async fn scope_state(&self, scope: &ScopeKey) -> Result<StateMap, SessionError> {
-        self.store.scope_state(scope).await
-    }
-
-    async fn write_scope(&self, scope: &ScopeKey, delta: Delta, time: f64) -> Result<(), SessionError> {
-        self.store.write_scope(scope, delta, time).await
     }
 }
 
-async fn gated(when_busy: WhenBusy) -> (Runner, SessionService, Arc<Gated>) {
-    let store =
-        Arc::new(Gated { store: MemoryStore::new(), gate: Semaphore::new(0), waiting: AtomicUsize::new(0) });
-    let sessions = with_session(SessionService::over(store.clone()), json!({})).await;
+/// A gate, and sessions behind it.
+async fn behind_a_gate() -> (SessionService, Arc<Gate>) {
+    let gate = Arc::new(Gate { gate: Semaphore::new(0), waiting: AtomicUsize::new(0) });
+    let gates = gate.clone();
+    let store = Between::new(move |call| {
+        let gate = matches!(call, Call::Append(_)).then(|| gates.clone());
+        async move {
+            if let Some(gate) = gate {
+                gate.pass().await;
+            }
+            Ok(())
+        }
+    });
+    (with_session(SessionService::new(store), json!({})).await, gate)
+}
+
+async fn gated(when_busy: WhenBusy) -> (Runner, SessionService, Arc<Gate>) {
+    let (sessions, gate) = behind_a_gate().await;
     let agent = sessile_agent::LlmAgent::builder("agent").model(Says("hi")).build().unwrap();
     let runner = Runner::builder("app", agent, sessions.clone()).when_busy(when_busy).build().unwrap();
-    (runner, sessions, store)
+    (runner, sessions, gate)
 }
 
 #[tokio::test]
 async fn the_next_run_waits_for_the_commit_of_one_that_was_dropped() {
-    let (runner, sessions, store) = gated(WhenBusy::Queue).await;
+    let (runner, sessions, gate) = gated(WhenBusy::Queue).await;
     let mut first = runner.run(says("one"));
     assert!(first.next().now_or_never().is_none(), "its message is on its way to the store");
     drop(first);
 
     let second = tokio::spawn(runner.run(says("two")).collect());
     tokio::time::sleep(Duration::from_millis(20)).await;
-    assert_eq!(store.waiting.load(Ordering::SeqCst), 1, "only the first run's commit is there");
-    store.gate.add_permits(10);
+    assert_eq!(gate.waiting.load(Ordering::SeqCst), 1, "only the first run's commit is there");
+    gate.gate.add_permits(10);
     second.await.unwrap().unwrap();
 
     assert_eq!(log(&sessions).await, ["user: one", "user: two", "agent: hi"]);
@@ -94,15 +70,15 @@ async fn the_next_run_waits_for_the_commit_of_one_that_was_dropped() {
 
 #[tokio::test]
 async fn a_newer_run_brings_the_commit_of_one_that_nobody_reads_to_its_end() {
-    let (runner, sessions, store) = gated(WhenBusy::CancelPrevious).await;
+    let (runner, sessions, gate) = gated(WhenBusy::CancelPrevious).await;
     let mut first = runner.run(says("one"));
     assert!(first.next().now_or_never().is_none());
 
     // The first stream is held, and never polled again until the end.
     let second = tokio::spawn(runner.run(says("two")).collect());
     tokio::time::sleep(Duration::from_millis(20)).await;
-    assert_eq!(store.waiting.load(Ordering::SeqCst), 1);
-    store.gate.add_permits(10);
+    assert_eq!(gate.waiting.load(Ordering::SeqCst), 1);
+    gate.gate.add_permits(10);
     second.await.unwrap().unwrap();
 
     assert_eq!(log(&sessions).await, ["user: one", "user: two", "agent: hi"]);
@@ -112,15 +88,15 @@ async fn a_newer_run_brings_the_commit_of_one_that_nobody_reads_to_its_end() {
 
 #[tokio::test]
 async fn a_run_that_is_dropped_before_its_commit_begins_writes_nothing() {
-    let (runner, sessions, store) = gated(WhenBusy::Queue).await;
+    let (runner, sessions, gate) = gated(WhenBusy::Queue).await;
     drop(runner.run(says("never polled")));
-    store.gate.add_permits(10);
+    gate.gate.add_permits(10);
     runner.run(says("two")).collect().await.unwrap();
     assert_eq!(log(&sessions).await, ["user: two", "agent: hi"]);
 }
 
 /// Does not wait for its first event to be stored, and then looks whether its state has it.
-struct Impatient(Arc<Gated>);
+struct Impatient(Arc<Gate>);
 
 #[async_trait]
 impl Agent for Impatient {
@@ -148,8 +124,8 @@ impl Agent for Impatient {
 
 #[tokio::test]
 async fn an_agent_that_does_not_wait_for_a_commit_sees_its_changes_all_the_same() {
-    let (_, sessions, store) = gated(WhenBusy::Queue).await;
-    store.gate.add_permits(1); // for the message
-    run(Impatient(store), &sessions, "go").await.unwrap();
+    let (_, sessions, gate) = gated(WhenBusy::Queue).await;
+    gate.gate.add_permits(1); // for the message
+    run(Impatient(gate), &sessions, "go").await.unwrap();
     assert_eq!(state(&sessions).await, json!({"written": 1, "next": 2}));
 }

@@ -1,17 +1,16 @@
 //! A live session as a stored one.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use async_trait::async_trait;
 use serde_json::{Value, json};
+use sessile_conformance::{Between, Call};
 use sessile_live::{LiveEvent, LiveTool, Phase, PhaseTrigger, Scheduling, Script, ToolContext};
 use sessile_session::{
-    Address, Appended, BoxError, Commit, CreateSession, Event, EventActions, EventWindow, ListQuery,
-    MemoryStore, NewSession, ScopeKey, SessionError, SessionKey, SessionService, StateMap, Store, StoredPage,
-    StoredSession, Version,
+    BoxError, Commit, CreateSession, Event, EventActions, EventWindow, MemoryStore, SessionError, SessionKey,
+    SessionService,
 };
 use sessile_sqlite::SqliteStore;
-use sessile_state::Delta;
 
 use crate::common::{call, connect, said, spoke, turn_complete, wrote};
 
@@ -272,16 +271,16 @@ scenarios! {
     }
 
     async fn a_store_that_fails_is_an_error_and_the_turn_is_stored_with_the_next() {
-        let flaky = Flaky::default();
-        let service = SessionService::new(flaky.clone());
+        let fails = Arc::<AtomicBool>::default();
+        let service = SessionService::new(flaky(fails.clone()));
         let script = Script::new().wait_for("clientContent").send(wrote("ok")).send(turn_complete()).again();
         let mut session = connect(script, |live| live.session(service.clone(), key())).await;
-        flaky.fails.store(true, std::sync::atomic::Ordering::SeqCst);
+        fails.store(true, Ordering::SeqCst);
         session.state().set("a", 1);
         session.handle.send_text("one").await.unwrap();
         assert!(session.error().await.contains("tried again"));
         session.turn().await;
-        flaky.fails.store(false, std::sync::atomic::Ordering::SeqCst);
+        fails.store(false, Ordering::SeqCst);
         session.state().set("b", 2);
         session.handle.send_text("two").await.unwrap();
         session.turn().await;
@@ -315,7 +314,7 @@ struct Note {
 
 scenarios! {
     async fn what_cannot_be_stored_keeps_nothing_else_from_being_stored() {
-        let service = SessionService::new(Flaky::default());
+        let service = SessionService::new(flaky(Arc::default()));
         service.create(CreateSession::new("desk", "ada").with_id("s1")).await.unwrap();
         let note = LiveTool::function("note", "", async |note: Note, ctx: ToolContext| {
             ctx.state().set("note", note.text);
@@ -353,61 +352,27 @@ scenarios! {
     }
 }
 
-/// A store that refuses appends when told to.
-#[derive(Clone, Default)]
-struct Flaky {
-    inner: Arc<MemoryStore>,
-    fails: Arc<std::sync::atomic::AtomicBool>,
+/// A store that refuses appends when told to, and, as PostgreSQL, what holds U+0000.
+fn flaky(fails: Arc<AtomicBool>) -> Between {
+    Between::new(move |call| {
+        let refused = match call {
+            Call::Append(_) if fails.load(Ordering::SeqCst) => {
+                Some(SessionError::Backend { action: "append", source: "the disk is gone".into() })
+            }
+            Call::Append(commit) => holding_zero(commit),
+            _ => None,
+        };
+        async move { refused.map_or(Ok(()), Err) }
+    })
 }
 
-#[async_trait]
-impl Store for Flaky {
-    async fn create(&self, new: NewSession) -> Result<StoredSession, SessionError> {
-        self.inner.create(new).await
+fn holding_zero(commit: &Commit) -> Option<SessionError> {
+    let reason = "it contains U+0000".to_owned();
+    let holds_zero = |text: &str| text.contains("\\u0000");
+    let delta = &commit.event.actions.state_delta;
+    if let Some((key, _)) = delta.iter().find(|(_, value)| holds_zero(&value.to_string())) {
+        return Some(SessionError::InvalidState { key: key.clone(), reason });
     }
-
-    async fn get(
-        &self,
-        key: &SessionKey,
-        window: EventWindow,
-    ) -> Result<Option<StoredSession>, SessionError> {
-        self.inner.get(key, window).await
-    }
-
-    async fn list(&self, query: &ListQuery) -> Result<StoredPage, SessionError> {
-        self.inner.list(query).await
-    }
-
-    async fn delete(&self, key: &SessionKey, expect: Option<Version>) -> Result<bool, SessionError> {
-        self.inner.delete(key, expect).await
-    }
-
-    async fn append(&self, commit: Commit) -> Result<Appended, SessionError> {
-        if self.fails.load(std::sync::atomic::Ordering::SeqCst) {
-            return Err(SessionError::Backend { action: "append", source: "the disk is gone".into() });
-        }
-        // As PostgreSQL, which cannot hold U+0000.
-        let reason = "it contains U+0000".to_owned();
-        let holds_zero = |text: &str| text.contains("\\u0000");
-        let delta = &commit.event.actions.state_delta;
-        if let Some((key, _)) = delta.iter().find(|(_, value)| holds_zero(&value.to_string())) {
-            return Err(SessionError::InvalidState { key: key.clone(), reason });
-        }
-        if holds_zero(&commit.event.to_stored_json().unwrap()) {
-            return Err(SessionError::InvalidEvent { id: commit.event.id.clone(), reason });
-        }
-        self.inner.append(commit).await
-    }
-
-    async fn scope_state(&self, scope: &ScopeKey) -> Result<StateMap, SessionError> {
-        self.inner.scope_state(scope).await
-    }
-
-    async fn write_scope(&self, scope: &ScopeKey, delta: Delta, time: f64) -> Result<(), SessionError> {
-        self.inner.write_scope(scope, delta, time).await
-    }
-
-    async fn addresses(&self, after: Option<&Address>, limit: usize) -> Result<Vec<Address>, SessionError> {
-        self.inner.addresses(after, limit).await
-    }
+    let id = commit.event.id.clone();
+    holds_zero(&commit.event.to_stored_json().unwrap()).then_some(SessionError::InvalidEvent { id, reason })
 }

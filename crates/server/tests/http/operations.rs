@@ -11,7 +11,7 @@ use sessile_session::{MemoryStore, SessionService};
 use crate::apps::{client, server, sessions};
 use crate::client::Client;
 use crate::runs::says;
-use crate::stores::Broken;
+use crate::stores::{broken, stuck};
 
 const SESSION: &str = "/apps/echo/users/ada/sessions/s";
 
@@ -54,7 +54,7 @@ async fn conflicts_are_counted() {
 #[tokio::test]
 async fn a_server_is_ready_when_its_store_is() {
     assert_eq!(client().get("/readyz").await.ok(), json!({"status": "ok"}));
-    let api = Client::new(Server::new(SessionService::new(Broken), Apps::new()));
+    let api = Client::new(Server::new(SessionService::new(broken()), Apps::new()));
     api.get("/health").await.ok();
     let detail = api.get("/readyz").await.fails(503);
     assert_eq!(detail, "Cannot reach the store; the server's log has the cause under this request's id");
@@ -108,8 +108,7 @@ async fn a_run_that_takes_too_long_is_ended() {
 async fn a_request_that_takes_too_long_is_given_up() {
     let mut limits = Limits::default();
     limits.request_time = std::time::Duration::from_millis(50);
-    let api =
-        Client::new(Server::new(SessionService::new(crate::stores::Stuck), Apps::new()).with_limits(limits));
+    let api = Client::new(Server::new(SessionService::new(stuck()), Apps::new()).with_limits(limits));
     assert_eq!(api.get(SESSION).await.fails(503), "The request took longer than 50ms");
     let detail = api.patch(SESSION, json!({"stateDelta": {"a": 1}})).await.fails(503);
     let text =

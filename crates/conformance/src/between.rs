@@ -1,0 +1,109 @@
+//! A store that fails or waits when a test wants it to.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use async_trait::async_trait;
+use sessile_session::{
+    Address, Appended, Commit, EventWindow, ListQuery, MemoryStore, NewSession, ScopeKey, SessionError,
+    SessionKey, StateMap, Store, StoredPage, StoredSession, Version,
+};
+use sessile_state::Delta;
+
+/// A memory store with something in between, which may wait or refuse before a call is made.
+///
+/// ```
+/// use sessile_conformance::{Between, Call};
+/// use sessile_session::{CreateSession, SessionError, SessionService};
+///
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let full = SessionService::new(Between::new(|call| {
+///     let creates = matches!(call, Call::Create);
+///     async move {
+///         match creates {
+///             true => Err(SessionError::Backend { action: "create", source: "the disk is full".into() }),
+///             false => Ok(()),
+///         }
+///     }
+/// }));
+/// assert!(full.create(CreateSession::new("shop", "ada")).await.is_err());
+/// # });
+/// ```
+pub struct Between {
+    store: MemoryStore,
+    before: Box<dyn Fn(Call<'_>) -> Pending + Send + Sync>,
+}
+
+type Pending = Pin<Box<dyn Future<Output = Result<(), SessionError>> + Send>>;
+
+/// What a store is asked.
+#[derive(Debug, Clone, Copy)]
+#[expect(missing_docs, reason = "they are the methods of `Store`")]
+pub enum Call<'a> {
+    Create,
+    Get,
+    List,
+    Delete,
+    Append(&'a Commit),
+    ScopeState,
+    WriteScope,
+    Addresses,
+}
+
+impl Between {
+    /// An empty store; `before` runs before each call, which is made only if it says yes.
+    pub fn new<F, Fut>(before: F) -> Self
+    where
+        F: Fn(Call<'_>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<(), SessionError>> + Send + 'static,
+    {
+        Self { store: MemoryStore::new(), before: Box::new(move |call| Box::pin(before(call))) }
+    }
+}
+
+#[async_trait]
+impl Store for Between {
+    async fn create(&self, new: NewSession) -> Result<StoredSession, SessionError> {
+        (self.before)(Call::Create).await?;
+        self.store.create(new).await
+    }
+
+    async fn get(
+        &self,
+        key: &SessionKey,
+        window: EventWindow,
+    ) -> Result<Option<StoredSession>, SessionError> {
+        (self.before)(Call::Get).await?;
+        self.store.get(key, window).await
+    }
+
+    async fn list(&self, query: &ListQuery) -> Result<StoredPage, SessionError> {
+        (self.before)(Call::List).await?;
+        self.store.list(query).await
+    }
+
+    async fn delete(&self, key: &SessionKey, expect: Option<Version>) -> Result<bool, SessionError> {
+        (self.before)(Call::Delete).await?;
+        self.store.delete(key, expect).await
+    }
+
+    async fn append(&self, commit: Commit) -> Result<Appended, SessionError> {
+        (self.before)(Call::Append(&commit)).await?;
+        self.store.append(commit).await
+    }
+
+    async fn scope_state(&self, scope: &ScopeKey) -> Result<StateMap, SessionError> {
+        (self.before)(Call::ScopeState).await?;
+        self.store.scope_state(scope).await
+    }
+
+    async fn write_scope(&self, scope: &ScopeKey, delta: Delta, time: f64) -> Result<(), SessionError> {
+        (self.before)(Call::WriteScope).await?;
+        self.store.write_scope(scope, delta, time).await
+    }
+
+    async fn addresses(&self, after: Option<&Address>, limit: usize) -> Result<Vec<Address>, SessionError> {
+        (self.before)(Call::Addresses).await?;
+        self.store.addresses(after, limit).await
+    }
+}
