@@ -35,6 +35,7 @@ pub struct RandomIds;
 
 impl Ids for RandomIds {
     fn new_id(&self) -> String {
-        uuid::Uuid::now_v7().to_string()
+        let mut text = uuid::Uuid::encode_buffer();
+        uuid::Uuid::now_v7().hyphenated().encode_lower(&mut text).to_owned()
     }
 }

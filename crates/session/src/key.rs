@@ -81,12 +81,11 @@ pub(crate) fn check_event(id: &str) -> Result<(), InvalidId> {
 }
 
 fn check(what: &'static str, id: &str) -> Result<(), InvalidId> {
-    let length = id.chars().count();
     let problem = if id.trim().is_empty() {
         "is blank"
     } else if id.trim() != id {
         "begins or ends with white space"
-    } else if length > MAX_ID {
+    } else if id.len() > MAX_ID && id.chars().count() > MAX_ID {
         "is longer than 128 characters"
     } else if id.contains('\0') {
         "contains U+0000"

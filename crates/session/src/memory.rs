@@ -1,11 +1,12 @@
-use std::borrow::Borrow;
 use std::cmp::Ordering;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{Hash, Hasher};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use async_trait::async_trait;
+use foldhash::quality::RandomState;
 use sessile_state::Delta;
 
 use crate::error::SessionError;
@@ -55,7 +56,8 @@ struct Row {
     read: Arc<Vec<SessionEvent>>,
     /// Those since.
     new: Vec<SessionEvent>,
-    by_id: HashMap<ById, Version>,
+    /// Ids may be chosen by strangers: the hasher has a seed that they do not know.
+    by_id: HashMap<ById, Version, RandomState>,
 }
 
 /// A session under its application.
@@ -192,15 +194,21 @@ impl Store for MemoryStore {
         let App { shared, users, by_time } = &mut *lock(&app);
         let Some(user) = users.get_mut(key.user()) else { return Err(SessionError::NotFound { key }) };
         let Some(row) = user.sessions.get_mut(key.id()) else { return Err(SessionError::NotFound { key }) };
-        if let Some((first, version)) = row.by_id.get_key_value(event.id.as_str()) {
-            return match *first.0 == *event {
-                true => Ok(Appended { version: *version, update_time: row.update_time }),
-                false => Err(SessionError::EventConflict { key, id: event.id.clone() }),
-            };
+        let version = row.version();
+        match row.by_id.entry(ById(event.clone())) {
+            Entry::Occupied(first) => {
+                return match *first.key().0 == *event {
+                    true => Ok(Appended { version: *first.get(), update_time: row.update_time }),
+                    false => Err(SessionError::EventConflict { key, id: event.id.clone() }),
+                };
+            }
+            Entry::Vacant(place) => {
+                expect.check(&key, version, user.shared.version, shared.version)?;
+                place.insert(version + 1);
+            }
         }
-        expect.check(&key, row.version(), user.shared.version, shared.version)?;
         let before = row.place();
-        row.push(event, &delta.session);
+        row.push_new(event, &delta.session);
         shared.write(&delta.app);
         user.shared.write(&delta.user);
         for places in [by_time, &mut user.by_time] {
@@ -309,7 +317,7 @@ impl Row {
             state: initial,
             read: Arc::default(),
             new: Vec::new(),
-            by_id: HashMap::new(),
+            by_id: HashMap::default(),
         }
     }
 
@@ -326,12 +334,17 @@ impl Row {
     }
 
     fn push(&mut self, event: Arc<Event>, delta: &Delta) {
+        self.by_id.insert(ById(event.clone()), self.version() + 1);
+        self.push_new(event, delta);
+    }
+
+    /// Adds an event whose id is noted already.
+    fn push_new(&mut self, event: Arc<Event>, delta: &Delta) {
         self.update_time = next_update_time(self.update_time, event.timestamp);
         if !delta.is_empty() {
             apply(Arc::make_mut(&mut self.state), delta);
         }
         let version = self.version() + 1;
-        self.by_id.insert(ById(event.clone()), version);
         self.new.push(SessionEvent { version, event });
     }
 
@@ -425,12 +438,6 @@ impl PartialEq for Place {
 }
 
 impl Eq for Place {}
-
-impl Borrow<str> for ById {
-    fn borrow(&self) -> &str {
-        &self.0.id
-    }
-}
 
 impl Hash for ById {
     fn hash<H: Hasher>(&self, state: &mut H) {

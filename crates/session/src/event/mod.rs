@@ -8,7 +8,7 @@ mod opaque;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sessile_state::{Delta, Scope, ScopedDelta, SharedValue};
+use sessile_state::{Delta, SharedValue};
 
 pub use actions::{ActionExtras, AuthConfig, Compaction, EventActions, ToolConfirmation, UiWidget};
 pub use auth::AuthScheme;
@@ -156,23 +156,9 @@ impl Event {
         delta
     }
 
-    /// The changes it carries, separated by scope, as [`Delta::split`] does it.
-    pub(crate) fn scoped_delta(&self) -> ScopedDelta {
-        let removed = self.removed();
-        if !removed.is_empty() {
-            return self.delta().split();
-        }
-        let mut scoped = ScopedDelta::default();
-        for (key, value) in &self.actions.state_delta {
-            let (scope, name) = Scope::of(key);
-            match scope {
-                Scope::App => scoped.app.set(name, value.clone()),
-                Scope::User => scoped.user.set(name, value.clone()),
-                Scope::Session => scoped.session.set(name, value.clone()),
-                Scope::Temp => {} // never stored
-            }
-        }
-        scoped
+    /// Whether some of its changes are removals.
+    pub(crate) fn removes_keys(&self) -> bool {
+        !self.removed().is_empty()
     }
 
     /// Replaces the changes it carries.
