@@ -149,7 +149,7 @@ impl IntoResponse for ApiError {
             tracing::error!(error = %chain(source.as_ref()), "{self}");
         }
         if let Self::NotLoaded { app, reason } = &self {
-            tracing::error!(%app, "cannot load agent: {reason}");
+            tracing::error!(app = %one_line(app), "cannot load agent: {}", one_line(reason));
         }
         let mut response = (self.status(), axum::Json(json!({ "detail": self.detail() }))).into_response();
         if let Some((name, value)) = self.header() {
@@ -252,7 +252,7 @@ impl From<RunError> for ApiError {
     }
 }
 
-/// An error and what is behind it, on one line.
+/// An error and what is behind it, on one line: what others wrote cannot begin a line of the log.
 pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -263,5 +263,11 @@ pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
         }
         source = cause.source();
     }
-    text
+    one_line(&text)
+}
+
+/// A text for the log, its control characters escaped.
+pub(crate) fn one_line(text: &str) -> String {
+    let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(escaped).collect()
 }

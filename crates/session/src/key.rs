@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -59,10 +60,20 @@ impl fmt::Debug for SessionKey {
     }
 }
 
+/// For messages and logs: control characters are escaped, so that no id can begin a line of its own.
 impl fmt::Display for SessionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}/{}", self.app(), self.user(), self.id())
+        let [app, user, id] = [self.app(), self.user(), self.id()].map(one_line);
+        write!(f, "{app}/{user}/{id}")
     }
+}
+
+fn one_line(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    Cow::Owned(text.chars().map(escaped).collect())
 }
 
 /// Whether this can be the name of an application.

@@ -249,3 +249,17 @@ fn a_corrupt_session_hides_no_other_from_a_list() {
     let (_, said) = served.wait();
     assert!(said.contains("column state of table sessions, row shop/ada/broken"), "{said}");
 }
+
+#[test]
+fn an_id_begins_no_line_of_the_log() {
+    let folder = Folder::new();
+    let served = Served::new(&folder, &["--log-level", "info"]);
+    let path = "/apps/greeter/users/ada/sessions/s%0AINFO%20forged%1B%5B31m";
+    assert_eq!(served.request("POST", path, None).status, 200);
+    assert_eq!(served.request("DELETE", path, None).status, 200);
+    assert_eq!(served.request("DELETE", &format!("{path}/runs/x%0Ay"), None).status, 404);
+    served.kill("TERM");
+    let (_, said) = served.wait();
+    assert_eq!(said.matches("greeter/ada/s\\nINFO forged\\u{1b}[31m").count(), 2, "{said}");
+    assert!(!said.contains("\nINFO forged") && !said.contains("\u{1b}[31m"), "{said}");
+}

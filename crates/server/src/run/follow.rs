@@ -12,7 +12,7 @@ use super::frames::{event_frames, numbered};
 use super::stream::events;
 use crate::answer;
 use crate::doc::{Answer, Doc, Param};
-use crate::error::ApiError;
+use crate::error::{ApiError, one_line};
 use crate::place::{OfSession, param};
 use crate::server::Shared;
 
@@ -66,7 +66,7 @@ pub(crate) async fn cancel(
     if !shared.runs.cancel(&key, &invocation) {
         return Err(ApiError::not_found("Run not found"));
     }
-    tracing::info!(session = %key, %invocation, "cancelled run");
+    tracing::info!(session = %key, invocation = %one_line(&invocation), "cancelled run");
     answer::json(&())
 }
 

@@ -11,7 +11,7 @@ use super::running::Running;
 use crate::auth::Principal;
 use crate::body::Body;
 use crate::doc::{Answer, BodyDoc, Doc};
-use crate::error::ApiError;
+use crate::error::{ApiError, chain};
 use crate::server::Shared;
 
 pub(crate) const RUN_SSE: Doc =
@@ -55,14 +55,14 @@ pub(super) fn frames(running: Running, split: bool, shared: Shared) -> impl Stre
         let event = match running.next().await? {
             Ok(event) => event,
             Err(error) => {
-                tracing::warn!(session = %running.key(), %error, "a run failed");
+                tracing::warn!(session = %running.key(), error = %chain(&error), "a run failed");
                 return Some((vec![error_frame(&error, shared.clock.now())], None));
             }
         };
         match event_frames(&event, split) {
             Ok(frames) => Some((frames, Some((running, shared)))),
             Err(error) => {
-                tracing::error!(session = %running.key(), %error, "an event cannot be sent");
+                tracing::error!(session = %running.key(), error = %chain(&error), "an event cannot be sent");
                 None
             }
         }

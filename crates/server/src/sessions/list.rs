@@ -8,7 +8,7 @@ use sessile_session::{ListSessions, Page, Session, SessionService, Unreadable};
 use crate::answer;
 use crate::auth::Principal;
 use crate::doc::{Answer, Doc, Param};
-use crate::error::ApiError;
+use crate::error::{ApiError, chain};
 use crate::place::{InApp, OfUser};
 use crate::query::Query;
 use crate::server::Shared;
@@ -159,7 +159,7 @@ fn all(sessions: SessionService, list: ListSessions, first: Page) -> Result<Resp
     let body = stream::iter([Ok(start)]).chain(rest).chain(stream::iter([Ok(Bytes::from_static(b"]"))]));
     let body = body.inspect(|piece| {
         if let Err(error) = piece {
-            tracing::error!(%error, "a list of sessions broke off");
+            tracing::error!(error = %chain(error), "a list of sessions broke off");
         }
     });
     *response.body_mut() = Body::from_stream(body);

@@ -14,7 +14,7 @@ use sessile_session::{EventWindow, Version, Watch};
 use crate::answer;
 use crate::auth::Principal;
 use crate::doc::{Answer, Doc, Param, WINDOW};
-use crate::error::ApiError;
+use crate::error::{ApiError, chain};
 use crate::place::OfSession;
 use crate::query::Query;
 use crate::quota::Place;
@@ -94,7 +94,7 @@ fn frame(name: &str, version: Version, value: &impl Serialize) -> Result<Frame, 
 }
 
 fn failed(error: &ApiError) -> Frame {
-    tracing::error!(%error, "a watch broke off");
+    tracing::error!(error = %chain(error), "a watch broke off");
     error_frame(&error.to_string())
 }
 
