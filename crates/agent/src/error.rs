@@ -75,6 +75,9 @@ impl RunError {
 }
 
 /// Why an agent cannot go on.
+///
+/// Its text is stored in an event and told to models and users. So it leaves out what a store or a service says
+/// in its own words, which may name its address or its statements; that is in the sources.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {
@@ -134,15 +137,15 @@ pub enum AgentError {
     },
 
     /// An event could not be committed, or the session not be read.
-    #[error(transparent)]
+    #[error("{}", of_session(.0))]
     Session(#[from] SessionError),
 
     /// An artifact could not be kept or read.
-    #[error(transparent)]
+    #[error("{}", of_artifact(.0))]
     Artifact(#[from] ArtifactError),
 
     /// Something could not be remembered or found.
-    #[error(transparent)]
+    #[error("{}", of_memory(.0))]
     Memory(#[from] MemoryError),
 
     /// What an agent needs was not given to the runner.
@@ -202,6 +205,46 @@ impl AgentError {
     }
 }
 
+fn of_session(error: &SessionError) -> String {
+    match error {
+        SessionError::Backend { action, .. } => format!("cannot {action}"),
+        SessionError::InDoubt { action, advice, .. } => {
+            format!("tried to {action}, which is done or not done; {advice}")
+        }
+        SessionError::Corrupt { table, column, row, .. } => {
+            format!("stored data is corrupt: column {column} of table {table}, row {row}")
+        }
+        told => told.to_string(),
+    }
+}
+
+fn of_artifact(error: &ArtifactError) -> String {
+    match error {
+        ArtifactError::Backend { action, .. } => format!("cannot {action}"),
+        ArtifactError::Corrupt { name, .. } => format!("the artifact {name:?} is corrupt"),
+        told => told.to_string(),
+    }
+}
+
+fn of_memory(error: &MemoryError) -> String {
+    match error {
+        MemoryError::Backend { action, .. } => format!("cannot {action}"),
+        MemoryError::Corrupt { table, column, row, .. } => {
+            format!("stored memory is corrupt: column {column} of table {table}, row {row}")
+        }
+        told => told.to_string(),
+    }
+}
+
+/// What is behind an error and not in its text, for the log.
+pub(crate) fn untold(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    let text = error.to_string();
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    let untold: Vec<String> =
+        causes.map(ToString::to_string).filter(|cause| !text.contains(cause.as_str())).collect();
+    (!untold.is_empty()).then(|| untold.join(": "))
+}
+
 /// Why a tool has no result. The model reads it as `{"error": …}` and may try again.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -233,7 +276,7 @@ pub enum ToolError {
 
     /// The tool says that it failed.
     #[error("{0}")]
-    Failed(BoxError),
+    Failed(#[source] BoxError),
 }
 
 impl ToolError {

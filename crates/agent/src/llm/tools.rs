@@ -13,7 +13,7 @@ use super::step::Next;
 use super::transfer::{AGENT_NAME, TRANSFER};
 use crate::callback::{BeforeTool, ToolCall};
 use crate::context::{InvocationContext, ToolContext, add_changes};
-use crate::error::{AgentError, ToolError};
+use crate::error::{AgentError, ToolError, untold};
 use crate::guard::guarded;
 use crate::merge::{Written, merge};
 use crate::runner::{call_guarded, join_actions};
@@ -184,6 +184,9 @@ impl LlmAgent {
                 Err(error) => {
                     tool_ctx.changes.forget();
                     let text = error.to_string();
+                    if let Some(cause) = untold(&error) {
+                        tracing::error!(session = %ctx.session_key(), tool = tool.name(), %error, %cause, "a tool failed");
+                    }
                     match self.on_tool_error(ctx, seen.as_ref(), error, tool_ctx).await? {
                         Some(value) => result = Some(value),
                         None => return Ok(Some(error_response(text))),

@@ -5,7 +5,7 @@ use sessile_session::{Event, SessionError};
 use crate::agent::Agent;
 use crate::callback::AgentCallback;
 use crate::context::{CallbackContext, InvocationContext};
-use crate::error::AgentError;
+use crate::error::{AgentError, untold};
 use crate::guard::guarded;
 
 /// Runs an agent, then those that it hands over to, one after the other: a chain of any length needs
@@ -120,6 +120,9 @@ async fn record(ctx: &InvocationContext, error: AgentError) -> AgentError {
         return error;
     }
     let (code, message) = (error.code().to_owned(), error.to_string());
+    if let Some(cause) = untold(&error) {
+        tracing::error!(session = %ctx.session_key(), agent = ctx.agent_name(), %error, %cause, "an agent failed");
+    }
     let mut event = Event::new(ctx.agent_name());
     event.error_code = Some(code.clone());
     event.error_message = Some(message.clone());
