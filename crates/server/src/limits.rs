@@ -10,7 +10,7 @@ pub struct Limits {
     pub bodies: usize,
     /// The largest state of a scope, in bytes of JSON (413). It is compared with what the scope would
     /// hold after the change; changes at the same moment can exceed it together, by their own size.
-    /// What agents write is not limited by it.
+    /// An agent that writes more fails; what live agents write is not limited by it.
     pub state: usize,
     /// The longest key of state, in characters (422).
     pub key_length: usize,

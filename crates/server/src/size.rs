@@ -1,7 +1,5 @@
 //! How large state may become.
 
-use std::io::{self, Write};
-
 use sessile_session::{CreateSession, Session, StateMap};
 use sessile_state::{Delta, Scope, SharedValue};
 
@@ -78,22 +76,5 @@ fn check(limits: &Limits, scope: Scope, size: usize) -> Result<(), ApiError> {
 
 /// The size of a key and its value as JSON.
 fn size(key: &str, value: &SharedValue) -> usize {
-    let mut counter = Counter(key.len());
-    match serde_json::to_writer(&mut counter, value) {
-        Ok(()) => counter.0,
-        Err(_) => usize::MAX / 4,
-    }
-}
-
-struct Counter(usize);
-
-impl Write for Counter {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len();
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+    key.len() + value.json_size()
 }

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::io;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -72,6 +73,17 @@ impl SharedValue {
             Repr::Inline(value) => T::deserialize(value),
             Repr::Shared(value) => T::deserialize(&**value),
             Repr::Exact(exact) => serde_json::from_str(exact.text.get()),
+        }
+    }
+
+    /// How many bytes its JSON has.
+    pub fn json_size(&self) -> usize {
+        let mut counter = Counter(0);
+        match serde_json::to_writer(&mut counter, self) {
+            Ok(()) => counter.0,
+            Err(error) => {
+                unreachable!("a JSON value is written as JSON, and counting does not fail: {error}")
+            }
         }
     }
 
@@ -280,5 +292,19 @@ impl<'de> Deserialize<'de> for SharedValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(deserializer)?;
         Self::from_json(text.get()).map_err(serde::de::Error::custom)
+    }
+}
+
+/// Counts what is written.
+struct Counter(usize);
+
+impl io::Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

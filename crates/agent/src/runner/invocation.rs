@@ -9,6 +9,7 @@ use tokio::sync::RwLock;
 
 use super::outlet::Outlet;
 use super::request::RunConfig;
+use super::size::Sizes;
 use super::turn::Turn;
 use crate::context::Frame;
 use crate::error::AgentError;
@@ -30,6 +31,8 @@ pub(crate) struct Invocation {
     pub(crate) whole: AtomicBool,
     /// What is committed, and `temp:` keys.
     pub(crate) state: State,
+    /// How large it may become.
+    pub(crate) sizes: Arc<Sizes>,
     /// How often models were asked, by agents that are tools too.
     pub(crate) model_calls: Arc<AtomicU32>,
 }
@@ -62,12 +65,17 @@ impl Invocation {
     pub(crate) async fn commit(&self, frame: &Arc<Frame>, event: Event) -> Result<Arc<Event>, AgentError> {
         let delta = (!event.actions.state_delta.is_empty()).then(|| event.delta());
         let mut session = self.session.clone().write_owned().await;
+        if let Some(delta) = &delta {
+            self.sizes.check(&session, delta)?;
+        }
+        let sizes = self.sizes.clone();
         let (sessions, state, frame) = (self.services.sessions.clone(), self.state.clone(), frame.clone());
         let committed = self.turn.commit(Box::pin(async move {
             let version = session.version();
             let stored = sessions.append_with(&mut session, event, OnConflict::Merge).await?;
             if session.version() > version + 1 {
                 take_in(&state, &session, version, &stored.id);
+                sizes.forget();
             }
             if let Some(delta) = delta {
                 frame.state.try_apply(&delta).map_err(AgentError::other)?;

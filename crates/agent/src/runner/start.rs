@@ -12,6 +12,7 @@ use tokio::sync::RwLock;
 use super::invocation::Invocation;
 use super::outlet::Outlet;
 use super::request::{RunConfig, RunRequest};
+use super::size::Sizes;
 use super::turn::{Busy, Turn};
 use super::{Inner, recover, run_agents};
 use crate::agent::Agent;
@@ -41,6 +42,7 @@ impl Inner {
         let run = Invocation {
             id: String::new(),
             user_content: message,
+            sizes: Arc::new(Sizes::new(request.config.max_state)),
             config: request.config,
             services: self.services.clone(),
             tree: self.tree.clone(),

@@ -19,9 +19,10 @@ use crate::answer;
 use crate::apps::App;
 use crate::auth::Principal;
 use crate::doc::{Answer, Doc, Param};
-use crate::error::ApiError;
+use crate::error::{ApiError, chain};
 use crate::query::Query;
 use crate::server::Shared;
+use crate::size::check_session_delta;
 use request::LiveRequest;
 pub(crate) use speech::LiveAgent;
 
@@ -130,7 +131,7 @@ impl Talk {
             Ok(()) => (1000, String::new()),
             Err(ApiError::NotFound(reason)) => (1002, reason),
             Err(error) => {
-                tracing::warn!(session = %self.key, %error, "a live session failed");
+                tracing::warn!(session = %self.key, error = %chain(&error), "a live session failed");
                 (1011, error.to_string())
             }
         };
@@ -152,6 +153,10 @@ impl Talk {
         let delta = request.delta();
         self.principal.writes(delta.iter().map(|(key, _)| key))?;
         if !delta.is_empty() {
+            let Some(session) = self.shared.sessions.get(&self.key, EventWindow::NONE).await? else {
+                return Err(ApiError::not_found("Session not found"));
+            };
+            check_session_delta(&self.shared.limits, &session, &delta)?;
             self.shared.sessions.append_to(&self.key, Event::new("user").with_delta(&delta)).await?;
         }
         Ok(())

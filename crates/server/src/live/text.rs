@@ -47,6 +47,7 @@ impl Talk {
         let config = RunConfig {
             streaming: Streaming::Pieces,
             max_llm_calls: self.shared.max_llm_calls,
+            max_state: Some(self.shared.limits.state),
             yield_user_message: true,
             ..RunConfig::default()
         };

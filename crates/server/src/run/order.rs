@@ -67,6 +67,7 @@ impl Order {
             streaming,
             custom_metadata: fields.map("customMetadata")?.unwrap_or_default(),
             max_llm_calls: shared.max_llm_calls,
+            max_state: Some(shared.limits.state),
             // The first event then tells the invocation's id before any model is asked.
             yield_user_message: true,
             ..RunConfig::default()

@@ -41,19 +41,23 @@ pub(crate) fn sessions() -> SessionService {
     SessionService::new(MemoryStore::new())
 }
 
-/// A server with the application `echo`, one that has no model at its root, and one that is broken.
-pub(crate) fn server(sessions: SessionService) -> Server {
-    let artifacts = Arc::new(MemoryArtifacts::new());
-    let echo = LlmAgent::builder("echo")
+/// The agent of the application `echo`.
+pub(crate) fn echo() -> LlmAgent {
+    LlmAgent::builder("echo")
         .model(Scripted::from_yaml("echo", SCRIPT).unwrap())
         .description("echoes")
         .instruction("Be nice.")
         .output_key("last")
         .tool(FunctionTool::new("save", "saves a file", save))
         .build()
-        .unwrap();
+        .unwrap()
+}
+
+/// A server with the application `echo`, one that has no model at its root, and one that is broken.
+pub(crate) fn server(sessions: SessionService) -> Server {
+    let artifacts = Arc::new(MemoryArtifacts::new());
     let runner =
-        Runner::builder("echo", echo, sessions.clone()).artifacts(artifacts.clone()).build().unwrap();
+        Runner::builder("echo", echo(), sessions.clone()).artifacts(artifacts.clone()).build().unwrap();
     let steps = SequentialAgent::new(
         "steps",
         [LlmAgent::builder("step").model(Scripted::from_yaml("step", SCRIPT).unwrap()).build().unwrap()],

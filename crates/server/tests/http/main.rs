@@ -10,6 +10,7 @@ mod client;
 mod dev;
 mod documents;
 mod extensions;
+mod failures;
 mod guards;
 mod info;
 mod live;

@@ -1,6 +1,8 @@
 //! Stores that do not work.
 
-use sessile_conformance::Between;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use sessile_conformance::{Between, Call};
 use sessile_session::SessionError;
 
 /// Cannot be reached; its errors hold what nobody should see.
@@ -14,4 +16,14 @@ pub(crate) fn broken() -> Between {
 /// Never answers.
 pub(crate) fn stuck() -> Between {
     Between::new(|_| std::future::pending())
+}
+
+/// Stores this many events and then fails in this way.
+pub(crate) fn failing_after(events: usize, fault: fn() -> SessionError) -> Between {
+    let left = AtomicUsize::new(events);
+    Between::new(move |call| {
+        let one_less = || left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        let fails = matches!(call, Call::Append(_)) && one_less().is_err();
+        async move { if fails { Err(fault()) } else { Ok(()) } }
+    })
 }
