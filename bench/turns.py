@@ -58,7 +58,7 @@ def measure(options):
 def spread(seconds):
     """How far apart the rounds lay."""
     between = lambda name: f"{goal.time(min(seconds[name]))} to {goal.time(max(seconds[name]))}"
-    return f"The rounds lay between {between(ours(0))} (Sessile), {between(RUST)} ({RUST}) and {between(GOOGLE)} ({GOOGLE})."
+    return f"The rounds took {between(ours(0))} (Sessile), {between(RUST)} ({RUST}) and {between(GOOGLE)} ({GOOGLE})."
 
 
 def goals(seconds):
