@@ -27,8 +27,9 @@ pub(crate) async fn migrate(pool: &Pool) -> Result<(), SessionError> {
     let mut client = client(pool).await?;
     let transaction = client.transaction().await.map_err(doing("begin the migration"))?;
     transaction.batch_execute(LOCK).await.map_err(doing("wait for other migrations"))?;
-    let is_new = check_layout(&transaction).await?;
-    let version = version_of(&transaction).await?;
+    let tables = Tables::read(&transaction).await?;
+    let is_new = check_layout(&transaction, &tables).await?;
+    let version = version_of(&transaction, &tables).await?;
     if version > LATEST {
         return Err(unusable(format!(
             "the database was written by a newer Sessile (migration {version}, this one knows {LATEST}); upgrade this one"
@@ -62,28 +63,56 @@ pub(crate) async fn migrate(pool: &Pool) -> Result<(), SessionError> {
     transaction.commit().await.map_err(doing("commit the migration"))
 }
 
+/// The tables that matter here, in the schema where new tables go: their names and columns.
+pub(crate) struct Tables(Vec<(String, String)>);
+
+const COLUMNS: &str = "
+    SELECT t.relname::text, c.attname::text
+      FROM pg_class t JOIN pg_attribute c ON c.attrelid = t.oid
+     WHERE t.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())
+       AND t.relname IN ('sessions', 'events', 'adk_internal_metadata', 'sessile_meta')
+       AND t.relkind IN ('r', 'p', 'v', 'f') AND c.attnum > 0 AND NOT c.attisdropped
+";
+
+impl Tables {
+    pub(crate) async fn read(transaction: &Transaction<'_>) -> Result<Self, SessionError> {
+        let rows = transaction.query_typed(COLUMNS, &[]).await.map_err(doing("look at the tables"))?;
+        Ok(Self(rows.iter().map(|row| (row.get(0), row.get(1))).collect()))
+    }
+
+    fn has(&self, table: &str) -> bool {
+        self.0.iter().any(|(name, _)| name == table)
+    }
+
+    fn has_column(&self, table: &str, column: &str) -> bool {
+        self.0.iter().any(|(name, other)| name == table && other == column)
+    }
+}
+
 /// Tells whether the tables are missing; refuses tables that are not google-adk's version 1.
-pub(crate) async fn check_layout(transaction: &Transaction<'_>) -> Result<bool, SessionError> {
-    let events = columns(transaction, "events").await?;
-    let sessions = columns(transaction, "sessions").await?;
-    let has = |columns: &[String], name: &str| columns.iter().any(|column| column == name);
-    if has(&events, "actions") && !has(&events, "event_data") {
+pub(crate) async fn check_layout(
+    transaction: &Transaction<'_>,
+    tables: &Tables,
+) -> Result<bool, SessionError> {
+    if tables.has_column("events", "actions") && !tables.has_column("events", "event_data") {
         return Err(unusable(
             "the database is in google-adk's old format (pickled events); run `adk migrate session` and use the new one"
                 .to_owned(),
         ));
     }
-    if sessions.is_empty() {
+    if !tables.has("sessions") {
         return Ok(true);
     }
-    if !has(&sessions, "create_time") || !has(&events, "event_data") {
+    if !tables.has_column("sessions", "create_time") || !tables.has_column("events", "event_data") {
         return Err(unusable(
             "the table `sessions` is not google-adk's; use another database or schema".to_owned(),
         ));
     }
-    if !columns(transaction, "adk_internal_metadata").await?.is_empty() {
-        let query = "SELECT value FROM adk_internal_metadata WHERE key = 'schema_version' AND value <> '1'";
-        if transaction.query_opt(query, &[]).await.map_err(doing("read the schema version"))?.is_some() {
+    if tables.has("adk_internal_metadata") {
+        let query =
+            "SELECT 1 FROM adk_internal_metadata WHERE key = 'schema_version' AND value <> '1' LIMIT 1";
+        let others = transaction.query_typed(query, &[]).await.map_err(doing("read the schema version"))?;
+        if !others.is_empty() {
             return Err(unusable(
                 "google-adk's schema version is not 1; run `adk migrate session`, or upgrade Sessile"
                     .to_owned(),
@@ -94,26 +123,13 @@ pub(crate) async fn check_layout(transaction: &Transaction<'_>) -> Result<bool, 
 }
 
 /// The number of the last migration that was made.
-pub(crate) async fn version_of(transaction: &Transaction<'_>) -> Result<i32, SessionError> {
-    if columns(transaction, "sessile_meta").await?.is_empty() {
+pub(crate) async fn version_of(transaction: &Transaction<'_>, tables: &Tables) -> Result<i32, SessionError> {
+    if !tables.has("sessile_meta") {
         return Ok(0);
     }
     let query = "SELECT value FROM sessile_meta WHERE key = 'migration'";
-    match transaction.query_opt(query, &[]).await.map_err(doing("read the migration's number"))? {
-        None => Ok(0),
-        Some(row) => {
-            let text: String = row.get(0);
-            text.parse().map_err(|_| unusable(format!("the migration {text:?} is no number")))
-        }
-    }
-}
-
-/// The columns of a table in the schema where new tables go; none if there is no such table.
-async fn columns(transaction: &Transaction<'_>, table: &str) -> Result<Vec<String>, SessionError> {
-    let query = "
-        SELECT column_name::text FROM information_schema.columns
-         WHERE table_schema = current_schema() AND table_name = $1
-    ";
-    let rows = transaction.query(query, &[&table]).await.map_err(doing("look at the tables"))?;
-    Ok(rows.iter().map(|row| row.get(0)).collect())
+    let rows = transaction.query_typed(query, &[]).await.map_err(doing("read the migration's number"))?;
+    let Some(row) = rows.first() else { return Ok(0) };
+    let text: String = row.get(0);
+    text.parse().map_err(|_| unusable(format!("the migration {text:?} is no number")))
 }

@@ -1,7 +1,7 @@
 use sessile_session::{SessionError, doing};
 
 use crate::connection::PostgresOptions;
-use crate::migrate::{LATEST, check_layout, version_of};
+use crate::migrate::{LATEST, Tables, check_layout, version_of};
 use crate::patience::client;
 
 /// How a database is laid out, read without changing it.
@@ -25,8 +25,9 @@ impl PostgresSchema {
     pub async fn of(options: &PostgresOptions) -> Result<Self, SessionError> {
         let mut client = client(&options.pool()?).await?;
         let transaction = client.transaction().await.map_err(doing("look at the tables"))?;
-        let is_new = check_layout(&transaction).await?;
-        let migration = version_of(&transaction).await?.into();
+        let tables = Tables::read(&transaction).await?;
+        let is_new = check_layout(&transaction, &tables).await?;
+        let migration = version_of(&transaction, &tables).await?.into();
         let layout = (!is_new).then_some("DatabaseSessionService, version 1");
         Ok(Self { layout, migration, latest: LATEST.into() })
     }
