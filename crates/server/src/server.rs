@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Bytes;
 use sessile_artifact::ArtifactService;
 use sessile_memory::MemoryService;
 use sessile_session::{Clock, Ids, RandomIds, SessionService, SystemClock};
@@ -19,9 +18,9 @@ use crate::limits::Limits;
 use crate::metrics::{Gauge, Gauges, Metrics};
 use crate::quota::Quota;
 use crate::room::Room;
+use crate::routes;
 use crate::run::Runs;
 use crate::trace::Traces;
-use crate::{openapi, routes};
 
 /// What is served, and how. Give it to [`router`](crate::router) or [`serve`](crate::serve()).
 pub struct Server {
@@ -179,7 +178,6 @@ impl Server {
             telemetry: Telemetry::default(),
             open: open.map(|route| route.served.clone()).collect(),
             paths: table.docs.iter().map(|route| route.path.clone()).collect(),
-            openapi: openapi::document(&table.docs).to_string().into(),
             parts,
         }))
     }
@@ -198,7 +196,6 @@ pub(crate) struct Inner {
     pub(crate) traces: Arc<Traces>,
     pub(crate) metrics: Metrics,
     pub(crate) telemetry: Telemetry,
-    pub(crate) openapi: Bytes,
     /// Routes that need no token. A path is open for all its methods or for none.
     open: HashSet<String>,
     paths: BTreeSet<String>,

@@ -3,24 +3,25 @@
 mod schema;
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
-use axum::extract::State;
+use axum::body::Bytes;
 use axum::http::{Method, header};
 use axum::response::{Html, IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
 use crate::doc::{Access, Answer, BodyDoc, Doc, Param};
-use crate::error::ApiError;
-use crate::routes::Route;
-use crate::server::Shared;
+use crate::routes::{self, Route};
 use schema::Schemas;
 
 pub(crate) const DOCUMENT: Doc = Doc::new("server", "This document.", Answer::Object).open();
 pub(crate) const PAGE: Doc =
     Doc::new("server", "A page that shows this document.", Answer::Media("text/html")).open();
 
-pub(crate) async fn serve_document(State(shared): State<Shared>) -> Result<Response, ApiError> {
-    Ok(([(header::CONTENT_TYPE, "application/json")], shared.openapi.clone()).into_response())
+pub(crate) async fn serve_document() -> Response {
+    /// Made when it is first asked for, which most servers never are.
+    static TEXT: LazyLock<Bytes> = LazyLock::new(|| document(&routes::table().docs).to_string().into());
+    ([(header::CONTENT_TYPE, "application/json")], TEXT.clone()).into_response()
 }
 
 pub(crate) async fn page() -> Html<&'static str> {
@@ -28,7 +29,7 @@ pub(crate) async fn page() -> Html<&'static str> {
 }
 
 /// The document of these routes.
-pub(crate) fn document(routes: &[Route]) -> Value {
+fn document(routes: &[Route]) -> Value {
     let mut schemas = Schemas::default();
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
     for Route { method, path, doc, .. } in routes {
