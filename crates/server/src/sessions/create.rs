@@ -63,7 +63,7 @@ async fn finish(shared: &Shared, principal: &Principal, new: CreateSession) -> R
     principal.writes(new.state.keys().map(String::as_str))?;
     check_new_state(shared, &new).await?;
     let session = shared.sessions.create(new).await?;
-    tracing::info!(session = %session.key(), "created session");
+    tracing::debug!(session = %session.key(), "created session");
     answer::session(&session)
 }
 
