@@ -9,6 +9,9 @@ use sessile_session::{Session, Version};
 use crate::error::ApiError;
 use crate::redact::redacted;
 
+/// The room that an answer gets to begin with, in bytes: enough for a short conversation.
+const USUAL: usize = 4096;
+
 /// A value as JSON.
 pub(crate) fn json(value: &impl Serialize) -> Result<Response, ApiError> {
     let bytes = to_json(value)?;
@@ -25,7 +28,8 @@ pub(crate) fn session(session: &Session) -> Result<Response, ApiError> {
 
 /// The JSON of sessions and events, without the secrets of credentials.
 pub(crate) fn to_json(value: &impl Serialize) -> Result<Vec<u8>, ApiError> {
-    let bytes = serde_json::to_vec(value)
+    let mut bytes = Vec::with_capacity(USUAL);
+    serde_json::to_writer(&mut bytes, value)
         .map_err(|source| ApiError::Failed { action: "write the answer", source: source.into() })?;
     Ok(redacted(bytes))
 }

@@ -1,5 +1,7 @@
 //! Requests that name no application.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::Request;
 use axum::http::Uri;
@@ -8,7 +10,8 @@ use tower::ServiceExt;
 
 /// Leads `/users/…` and `/app-info` to the application.
 pub(crate) fn add(router: Router, app: &str) -> Router {
-    let prefix = format!("/apps/{}", crate::sessions::list::encoded(app));
+    // Shared, because every request gets a copy of what is in the closure.
+    let prefix: Arc<str> = format!("/apps/{}", crate::sessions::list::encoded(app)).into();
     Router::new().fallback_service(router.map_request(move |mut request: Request| {
         if let Some(uri) = led(request.uri(), &prefix) {
             *request.uri_mut() = uri;

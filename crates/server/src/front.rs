@@ -79,6 +79,6 @@ fn request_id(headers: &HeaderMap, shared: &Shared) -> HeaderValue {
         |value: &&HeaderValue| (1..=128).contains(&value.len()) && value.as_bytes().iter().all(is_plain);
     match headers.get(&REQUEST_ID).filter(is_id) {
         Some(id) => id.clone(),
-        None => HeaderValue::from_str(&shared.ids.new_id()).unwrap_or(HeaderValue::from_static("unknown")),
+        None => HeaderValue::try_from(shared.ids.new_id()).unwrap_or(HeaderValue::from_static("unknown")),
     }
 }

@@ -112,8 +112,9 @@ fn same(listed: &str, host: &str) -> bool {
 
 /// Whether a host, with or without a port, is this computer.
 pub(crate) fn is_loopback(host: &str) -> bool {
-    let bare = bare(host).trim_end_matches('.').to_ascii_lowercase();
-    bare == "localhost" || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    let bare = bare(host).trim_end_matches('.');
+    bare.eq_ignore_ascii_case("localhost")
+        || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// A host without its port; as it is, if what follows is no port.

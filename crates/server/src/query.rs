@@ -7,7 +7,7 @@ use axum::http::request::Parts;
 use sessile_session::{EventWindow, Version};
 
 use crate::error::ApiError;
-use crate::json::{Problem, snake};
+use crate::json::{Problem, is_called};
 use crate::server::Shared;
 
 /// The years that stores can compare: nothing is older or newer.
@@ -20,8 +20,7 @@ pub(crate) struct Query(Vec<(String, String)>);
 impl Query {
     /// A parameter as it is; the first, if there are more.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
-        let other = snake(name);
-        self.0.iter().find(|(key, _)| key == name || *key == other).map(|(_, value)| value.as_str())
+        self.0.iter().find(|(key, _)| is_called(name, key)).map(|(_, value)| value.as_str())
     }
 
     /// A whole number that is not negative.

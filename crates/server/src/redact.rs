@@ -14,11 +14,10 @@ use serde_json::value::RawValue;
 
 /// JSON without the secrets of credentials; every other digit and letter is kept.
 pub(crate) fn redacted(json: Vec<u8>) -> Vec<u8> {
-    let Ok(text) = std::str::from_utf8(&json) else { return json };
     if !MARKS.is_match(&json) {
         return json;
     }
-    match serde_json::from_str::<&RawValue>(text) {
+    match serde_json::from_slice::<&RawValue>(&json) {
         Ok(raw) => clean(raw, Place::Outside).get().as_bytes().to_vec(),
         Err(_) => json,
     }

@@ -5,7 +5,7 @@ use sessile_session::StateMap;
 use sessile_state::SharedValue;
 
 use super::check::{check, check_map, flag};
-use super::model::{Model, snake};
+use super::model::{Model, is_called};
 use super::parse::{Node, Value, parse};
 use super::problem::{Problem, Step};
 use crate::limits::Limits;
@@ -115,8 +115,7 @@ impl<'a> Fields<'a> {
     }
 
     fn get(&self, name: &str) -> Option<&Node<'a>> {
-        let other = snake(name);
-        self.entries.iter().find(|(key, _)| key == name || *key == other).map(|(_, node)| node)
+        self.entries.iter().find(|(key, _)| is_called(name, key)).map(|(_, node)| node)
     }
 }
 

@@ -9,5 +9,5 @@ mod problem;
 
 pub(crate) use events::{CONTENT, EVENT, PART};
 pub(crate) use fields::{Document, Fields};
-pub(crate) use model::{Field, Kind, Model, Presence, snake};
+pub(crate) use model::{Field, Kind, Model, Presence, is_called};
 pub(crate) use problem::{Problem, Step};

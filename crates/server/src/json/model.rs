@@ -73,18 +73,15 @@ impl Field {
 
     /// Whether this is the field's name in one of its spellings.
     pub(crate) fn is_called(&self, name: &str) -> bool {
-        name == self.name || (name.contains('_') && name == snake(self.name))
+        is_called(self.name, name)
     }
 }
 
-/// `stateDelta` as `state_delta`.
-pub(crate) fn snake(camel: &str) -> String {
-    let mut snake = String::with_capacity(camel.len() + 4);
-    for character in camel.chars() {
-        if character.is_ascii_uppercase() {
-            snake.push('_');
-        }
-        snake.push(character.to_ascii_lowercase());
-    }
-    snake
+/// Whether a name is this one in one of its spellings: `stateDelta` or `state_delta`.
+pub(crate) fn is_called(camel: &str, name: &str) -> bool {
+    let snake = camel.chars().flat_map(|character| {
+        let mark = character.is_ascii_uppercase().then_some('_');
+        mark.into_iter().chain([character.to_ascii_lowercase()])
+    });
+    name == camel || (name.contains('_') && name.chars().eq(snake))
 }

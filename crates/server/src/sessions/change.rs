@@ -92,5 +92,5 @@ pub(crate) fn delta(fields: &Fields<'_>) -> Result<Delta, ApiError> {
 
 /// A body with `stateRemove` needs no `stateDelta`.
 fn fields(body: &Body) -> Result<Fields<'_>, ApiError> {
-    body.fields(&REMOVAL).or_else(|_| body.fields(&REQUEST))
+    body.fields(&REQUEST).or_else(|error| body.fields(&REMOVAL).map_err(|_| error))
 }
