@@ -11,12 +11,15 @@ const ROUND: Duration = Duration::from_millis(8);
 /// Makes one call of the operation that is measured; the number tells which call it is.
 pub type Operation = Box<dyn FnMut(u64)>;
 
-/// Does `calls` calls on each of two threads, and says how long that took.
-pub type OnTwoThreads = Box<dyn FnMut(u64) -> Duration>;
+/// Does so many calls, and says how long they took.
+pub type Timed = Box<dyn FnMut(u64) -> Duration>;
 
 pub enum Runner {
     One(Operation),
-    Two(OnTwoThreads),
+    /// The calls are made on each of two threads.
+    Two(Timed),
+    /// Knows itself what of its time counts.
+    Timed(Timed),
 }
 
 /// One operation on every library, Sessile first.
@@ -56,7 +59,7 @@ impl Runner {
                 }
                 start.elapsed()
             }
-            Self::Two(run) => run(calls),
+            Self::Two(run) | Self::Timed(run) => run(calls),
         }
     }
 
