@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
-use std::ops::Bound::{Included, Unbounded};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use crate::changes::Changes;
 use crate::node::Key;
 use crate::scope::Scope;
 use crate::value::SharedValue;
@@ -35,7 +35,7 @@ pub enum Change {
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Delta {
-    changes: Arc<BTreeMap<Key, Change>>,
+    changes: Arc<Changes>,
 }
 
 impl Delta {
@@ -46,7 +46,7 @@ impl Delta {
 
     /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
-        self.changes.is_empty()
+        self.changes.len() == 0
     }
 
     /// How many keys change.
@@ -95,8 +95,8 @@ impl Delta {
     }
 
     /// Keeps the changes of the keys that `keep` wants.
-    pub fn retain(&mut self, mut keep: impl FnMut(&str) -> bool) {
-        Arc::make_mut(&mut self.changes).retain(|key, _| keep(key));
+    pub fn retain(&mut self, keep: impl FnMut(&str) -> bool) {
+        Arc::make_mut(&mut self.changes).retain(keep);
     }
 
     /// Separates the changes by scope, prefixes taken off, `temp:` keys dropped.
@@ -125,7 +125,7 @@ impl Delta {
 
     /// The changes from `start` on, in key order.
     pub(crate) fn starting_at(&self, start: &str) -> impl Iterator<Item = (&Key, &Change)> + use<'_> {
-        self.changes.range::<str, _>((Included(start), Unbounded))
+        self.changes.starting_at(start)
     }
 
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&Key, &Change)> {

@@ -24,6 +24,7 @@
 //! ```
 
 mod base;
+mod changes;
 mod compare;
 mod delta;
 mod error;
