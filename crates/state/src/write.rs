@@ -300,6 +300,7 @@ impl State {
     /// changed since keeps its value. A key that is not in `before` was absent. Returns the changes that were made.
     ///
     /// ```
+    /// use serde_json::json;
     /// use sessile_state::{Delta, State};
     ///
     /// let state = State::new();
@@ -307,8 +308,9 @@ impl State {
     /// let before = state.snapshot_values(&["color", "size"]);
     /// state.set("size", "large");
     ///
-    /// let made = state.try_apply_unchanged(&Delta::from([("color", "blue"), ("size", "medium")]), &before)?;
-    /// assert_eq!(made, Delta::from([("color", "blue")]));
+    /// let wanted = Delta::from([("color", json!("blue")), ("size", json!("medium"))]);
+    /// let made = state.try_apply_unchanged(&wanted, &before)?;
+    /// assert_eq!(made, Delta::from([("color", json!("blue"))]));
     /// assert_eq!(state.get::<String>("size").as_deref(), Some("large"));
     /// # Ok::<(), sessile_state::StateError>(())
     /// ```
