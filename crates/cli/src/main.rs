@@ -18,11 +18,6 @@ mod walk;
 use std::process::ExitCode;
 
 use clap::Parser;
-use mimalloc::MiMalloc;
-
-/// A request makes and drops hundreds of small pieces of memory, and this does it in less time than the system's.
-#[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     let args = args::Args::parse();
