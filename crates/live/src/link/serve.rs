@@ -1,6 +1,10 @@
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
+use tokio::time::error::Elapsed;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::dispatch::Dispatch;
@@ -156,22 +160,32 @@ async fn write(
             left_out(shared);
         }
         if let Some(frame) = unsent {
-            match timeout(timing.write, sender.send(&frame.text)).await {
+            match within(timing.write, sender.send(&frame.text)).await {
                 Ok(Ok(())) => *unsent = None,
                 Ok(Err(error)) => return lost(&error),
                 Err(_) => return End::Lost(format!("a message could not be sent within {:?}", timing.write)),
             }
         }
         tokio::select! {
-            frame = outgoing.recv() => match frame {
-                Some(frame) => *unsent = Some(frame),
-                None => return End::Stopped,
-            },
+            biased; // a ping is seldom due, and must not wait for ever behind what is sent
             _ = ping.tick() => match timeout(timing.write, sender.ping()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => return lost(&error),
                 Err(_) => return End::Lost(format!("a message could not be sent within {:?}", timing.write)),
             },
+            frame = outgoing.recv() => match frame {
+                Some(frame) => *unsent = Some(frame),
+                None => return End::Stopped,
+            },
         }
+    }
+}
+
+/// As [`timeout`], but reads no clock if there is nothing to wait for.
+async fn within<F: Future>(time: Duration, future: F) -> Result<F::Output, Elapsed> {
+    let mut future = pin!(future);
+    match poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await {
+        Poll::Ready(output) => Ok(output),
+        Poll::Pending => timeout(time, future).await,
     }
 }

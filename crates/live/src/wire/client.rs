@@ -40,8 +40,13 @@ pub(crate) fn video(picture: &[u8], mime_type: &str) -> Outgoing {
 }
 
 fn media(kind: &str, mime_type: &str, bytes: &[u8]) -> Outgoing {
-    let mime_type = json!(mime_type); // written with what JSON escapes
-    let head = format!(r#"{{"realtimeInput":{{"{kind}":{{"mimeType":{mime_type},"data":""#);
+    let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
+    let head = if mime_type.bytes().all(plain) {
+        format!(r#"{{"realtimeInput":{{"{kind}":{{"mimeType":"{mime_type}","data":""#)
+    } else {
+        let mime_type = json!(mime_type); // written with what JSON escapes
+        format!(r#"{{"realtimeInput":{{"{kind}":{{"mimeType":{mime_type},"data":""#)
+    };
     let tail = r#""}}}"#;
     let mut text = String::with_capacity(head.len() + bytes.len().div_ceil(3) * 4 + tail.len());
     text.push_str(&head);
