@@ -94,7 +94,7 @@ impl StoreLink {
                 .state
                 .snapshot()
                 .iter()
-                .filter(|(key, _)| open.get(*key).is_some())
+                .filter(|(key, _)| open.get(key).is_some())
                 .map(|(key, value)| (key.to_owned(), value))
                 .collect();
             let made = shared.state.try_apply_unchanged(&open, &now).map_err(|error| {
