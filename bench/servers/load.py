@@ -56,7 +56,7 @@ class Load:
     def fill(self, seconds):
         """Makes the sessions that the workloads go to. Those that grow are as many as the server makes in this time: a server
         that answers more requests spreads them over more sessions, and histories stay equally short everywhere."""
-        self.server.ask("POST", place("twenty"))
+        self.server.ask("POST", place("twenty"), {})
         for _ in range(10):
             self.server.ask("POST", "/run_sse", run_body("twenty"))
         for n in range(LISTED):
