@@ -21,17 +21,14 @@ impl Computed {
         inputs: impl IntoIterator<Item = impl AsRef<str>>,
         compute: impl Fn(&State) -> Option<T> + Send + Sync + 'static,
     ) -> Self {
-        let compute = move |state: &State| match compute(state) {
-            None => Ok(None),
-            Some(value) => {
-                // A state of its own turns any value into JSON, or says why not.
-                let scratch = State::new();
-                scratch.try_set("value", value)?;
-                Ok(scratch.get_raw("value"))
-            }
+        let name = bare(name.as_ref()).to_owned();
+        let key = format!("derived:{name}");
+        let compute = move |state: &State| {
+            let value = compute(state).map(|value| SharedValue::from_serialize(&value));
+            value.transpose().map_err(|source| StateError::NotJson { key: key.clone(), source })
         };
         Self {
-            name: bare(name.as_ref()).to_owned(),
+            name,
             inputs: inputs.into_iter().map(|input| bare(input.as_ref()).to_owned()).collect(),
             compute: Box::new(compute),
         }

@@ -134,7 +134,7 @@ fn number(value: Option<&Value>) -> Option<f64> {
 /// The watches of a session, and what their keys held at the last look.
 pub(crate) struct Watches {
     watches: Vec<Watch>,
-    /// The watched keys, each once.
+    /// The watched keys, each once, in order; so are the differences that are found.
     keys: Vec<String>,
     seen: BTreeMap<String, SharedValue>,
 }
@@ -171,7 +171,8 @@ impl Watches {
             return triggered;
         }
         for watch in &self.watches {
-            let Some((key, old, new)) = changes.iter().find(|(key, ..)| *key == watch.key) else { continue };
+            let Ok(at) = changes.binary_search_by(|(key, ..)| key.as_str().cmp(&watch.key)) else { continue };
+            let (key, old, new) = &changes[at];
             if !(watch.test)(old.as_deref(), new.as_deref()) {
                 continue;
             }
