@@ -22,6 +22,10 @@ fn the_samples_are_served_and_what_is_printed_works() {
     assert_eq!(served.get("/list-apps"), json!(["greeter", "shop"]));
     let lines: Vec<&str> = served.said.lines().filter(|line| line.trim_start().starts_with("curl")).collect();
     assert_eq!(lines.len(), 3, "{}", served.said);
+    let (_, page) = served.said.split_once("described on http://").expect("it says where the page is");
+    let path = page.lines().next().and_then(|url| url.strip_prefix(&served.address));
+    let page = served.request("GET", path.expect("it is on this server"), None);
+    assert!(page.status == 200 && page.body.contains("openapi.json"), "{page:?}");
     for line in lines {
         let output = Command::new("sh").arg("-c").arg(format!("{line} --fail")).output().expect("curl runs");
         assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));

@@ -204,6 +204,7 @@ impl Guide<'_> {
             self.names.join(", "),
             self.place
         ));
+        say(format_args!("Every endpoint is described on {url}/docs"));
         let Some(app) = self.names.first() else { return };
         let token = if self.token { " -H \"Authorization: Bearer $TOKEN\"" } else { "" };
         let json = "-H 'content-type: application/json'";
