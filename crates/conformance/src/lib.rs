@@ -18,6 +18,7 @@
 
 mod between;
 mod cases;
+pub mod tables;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -3,6 +3,7 @@
 mod support;
 
 use serde_json::{Value, json};
+use sessile_conformance::tables;
 use sessile_postgres::{PostgresOptions, PostgresSchema, PostgresStore};
 use sessile_session::{
     CreateSession, Event, EventActions, EventWindow, Session, SessionError, SessionKey, SessionService,
@@ -246,39 +247,12 @@ async fn ids_that_only_google_adk_takes_do_not_hide_other_sessions() {
 async fn a_key_stored_with_its_prefix_is_the_same_key_when_it_is_read_set_or_removed() {
     let url = new_schema().await;
     let service = service(&url).await;
-    service.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
-    sql(
+    let write = sql(
         &url,
         r#"UPDATE app_states SET state = '{"app:y": 2, "app:z": 1, "z": 3, "keep": 1.0, "user:k": 9}';
            UPDATE user_states SET state = '{"user:u": 1, "user:v": 2}';"#,
-    )
-    .await;
-    let read = stored(&service, "s").await;
-    assert_eq!(
-        Value::from(read.state().to_map()),
-        json!({"app:y": 2, "app:z": 3, "app:keep": 1.0, "app:user:k": 9, "user:u": 1, "user:v": 2}),
-        "the name without prefix wins"
     );
-    assert_eq!(
-        json!(service.app_state("shop").await.unwrap()),
-        json!({"y": 2, "z": 3, "keep": 1.0, "user:k": 9})
-    );
-    assert_eq!(json!(service.user_state("shop", "ada").await.unwrap()), json!({"u": 1, "v": 2}));
-
-    let session = key("s");
-    let changed = service.transact(&session, |state| {
-        state.set("app:y", 5);
-        state.remove("app:z");
-        state.remove("user:u");
-        Ok(())
-    });
-    changed.await.unwrap();
-    let expected = json!({"app:y": 5, "app:keep": 1.0, "app:user:k": 9, "user:v": 2});
-    assert_eq!(Value::from(stored(&service, "s").await.state().to_map()), expected);
-    let mut delta = sessile_state::Delta::new();
-    delta.remove("v");
-    service.write_user_state("shop", "ada", &delta).await.unwrap();
-    assert_eq!(json!(service.user_state("shop", "ada").await.unwrap()), json!({}));
+    tables::keys_stored_with_their_prefix(&service, write).await;
 
     let odd = ["", " ", "a,b", "\"", "\\", "{}", "null", "é\n"];
     let twins = serde_json::Map::from_iter(odd.map(|name| (format!("user:{name}"), json!("twin"))));
@@ -441,52 +415,14 @@ async fn looking_at_a_database_changes_nothing() {
 
 #[tokio::test]
 async fn a_list_names_its_corrupt_sessions_and_shows_the_others() {
-    use sessile_session::ListSessions;
     let url = new_schema().await;
-    let service = service(&url).await;
-    for (app, user, id) in [
-        ("shop", "ada", "good"),
-        ("shop", "ada", "bad_state"),
-        ("shop", "ada", "good too"),
-        ("shop", "bad_user", "s"),
-        ("bad_app", "ada", "s"),
-    ] {
-        let state = [("app:x", json!(1)), ("user:x", json!(2))];
-        service.create(CreateSession::new(app, user).with_id(id).with_state(state)).await.unwrap();
-    }
-    sql(
+    let corrupt = sql(
         &url,
         "UPDATE sessions SET state = '[1]' WHERE id = 'bad_state';
          UPDATE user_states SET state = 'null' WHERE user_id = 'bad_user';
          UPDATE app_states SET state = '5' WHERE app_name = 'bad_app'",
-    )
-    .await;
-    let list = |app: &str, page_size: usize, page_token: Option<String>| ListSessions {
-        app: app.to_owned(),
-        page_size,
-        page_token,
-        ..ListSessions::default()
-    };
-    // Also one by one: a list goes on after a session that cannot be read.
-    for page_size in [1, 2, 100] {
-        let (mut good, mut bad, mut token) = (Vec::new(), Vec::new(), None);
-        loop {
-            let page = service.list(&list("shop", page_size, token)).await.unwrap();
-            assert!(page.sessions.len() + page.unreadable.len() <= page_size);
-            good.extend(page.sessions.iter().map(|session| session.key().id().to_owned()));
-            bad.extend(page.unreadable.iter().map(|lost| (lost.key.to_string(), lost.error.to_string())));
-            let Some(next) = page.next else { break };
-            token = Some(next);
-        }
-        assert_eq!(good, ["good", "good too"]);
-        let [(first, why), (second, also)] = &bad[..] else { panic!("{bad:?}") };
-        assert_eq!((first.as_str(), second.as_str()), ("shop/ada/bad_state", "shop/bad_user/s"));
-        assert!(why.contains("column state of table sessions, row shop/ada/bad_state:"), "{why}");
-        assert!(also.contains("column state of table user_states, row shop/bad_user:"), "{also}");
-    }
-    let page = service.list(&list("bad_app", 0, None)).await.unwrap();
-    let error = page.unreadable[0].error.to_string();
-    assert!(error.contains("column state of table app_states, row bad_app:"), "{error}");
+    );
+    tables::a_list_beside_corrupt_rows(&service(&url).await, corrupt).await;
 }
 
 #[tokio::test]
