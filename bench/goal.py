@@ -34,7 +34,7 @@ def rate(value):
 
 def time(seconds):
     for unit, scale in (("s", 1), ("ms", 1e3), ("µs", 1e6)):
-        if seconds * scale >= 1:
+        if seconds * scale >= 0.9995:  # what rounds to 1000 of the smaller unit is one of this
             return f"{seconds * scale:.3g} {unit}"
     return f"{seconds * 1e9:.0f} ns"
 
