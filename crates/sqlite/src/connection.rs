@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use sessile_session::SessionError;
 
@@ -109,6 +110,11 @@ impl SqliteOptions {
         }
         connection.busy_timeout(self.busy_timeout).map_err(doing("set the busy timeout"))?;
         connection.set_prepared_statement_cache_capacity(64);
+        // The bundled SQLite has STAT4, with which it prepares a statement again whenever a bound value could change
+        // the plan. Our plans never depend on values; the query planner stability guarantee keeps the prepared ones.
+        connection
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
+            .map_err(doing("keep the plans of prepared statements"))?;
         connection
             .execute_batch("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL;")
             .map_err(|error| explained(&self.path, error))?;
