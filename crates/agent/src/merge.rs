@@ -7,8 +7,9 @@ use sessile_state::{Change, Delta, SharedValue, Snapshot};
 
 /// How writes of several tools or branches to one key in one step become one value.
 ///
-/// Each writer sees the value from before the step, and writes its own. The writers' order is that of
-/// the calls or branches, never that of who finished first.
+/// Each writer sees the value from before the step, and sets its own. The writers' order is that of
+/// the calls or branches, not that in which they finished. Operations such as `add` need no reducer: those of all
+/// writers are kept, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reducer {
     /// The last writer's value. Keys without a reducer do this too, and log a warning if the values differ.
@@ -27,21 +28,27 @@ pub(crate) type Reducers = BTreeMap<String, Reducer>;
 
 /// What one writer changed.
 pub(crate) struct Written<'a> {
-    /// Who.
+    /// The tool or agent, for warnings about conflicts.
     pub(crate) writer: &'a str,
-    /// What.
     pub(crate) delta: Delta,
 }
 
-/// Joins what writers changed side by side on the same state, in their order.
+/// Joins what writers changed side by side on the same state, in their order. Operations of several writers are all
+/// kept, one after the other; a value that is set replaces the operations before it.
 pub(crate) fn merge(before: &Snapshot, writers: &[Written<'_>], reducers: &Reducers) -> Delta {
     let mut merged = Delta::new();
     let mut last_writer: BTreeMap<&str, &str> = BTreeMap::new();
     for Written { writer, delta } in writers {
         for (key, change) in delta.iter() {
-            let earlier = merged.get(key).cloned();
-            let next = match (&earlier, reducers.get(key)) {
+            let next = match (merged.get(key), reducers.get(key)) {
                 (None, _) => change.clone(),
+                // Operations line up after each other, whatever the key's reducer.
+                (Some(earlier), _) if matches!(change, Change::Operate(_)) => {
+                    earlier.then(change).unwrap_or_else(|error| {
+                        conflict(key, last_writer[key], writer, &format!("the later cannot follow: {error}"));
+                        change.clone()
+                    })
+                }
                 (Some(earlier), Some(reducer)) => {
                     reducer.join(before.get_raw(key).as_ref(), earlier, change).unwrap_or_else(|| {
                         conflict(key, last_writer[key], writer, "its values do not fit its reducer");
@@ -55,14 +62,23 @@ pub(crate) fn merge(before: &Snapshot, writers: &[Written<'_>], reducers: &Reduc
                     change.clone()
                 }
             };
-            match next {
-                Change::Set(value) => merged.set(key, value),
-                Change::Remove => merged.remove(key),
-            }
+            replace(&mut merged, key, next);
             last_writer.insert(key, writer);
         }
     }
     merged
+}
+
+/// Makes a change in the place of what the delta does to the key.
+fn replace(delta: &mut Delta, key: &str, change: Change) {
+    match change {
+        Change::Set(value) => delta.set(key, value),
+        Change::Remove => delta.remove(key),
+        Change::Operate(operations) => {
+            delta.retain(|other| other != key);
+            delta.operate(key, operations);
+        }
+    }
 }
 
 fn conflict(key: &str, earlier: &str, later: &str, why: &str) {

@@ -36,6 +36,11 @@ pub(crate) fn changes(delta: &Delta) -> Vec<String> {
     let each = delta.iter().map(|(key, change)| match change {
         Change::Set(value) => format!("+ {key} = {value}"),
         Change::Remove => format!("- {key}"),
+        // Only of an event that is not committed yet; a committed one has what they came to.
+        Change::Operate(operations) => {
+            let names: Vec<&str> = operations.iter().map(|operation| operation.name()).collect();
+            format!("* {key} ({})", names.join(", "))
+        }
     });
     each.collect()
 }

@@ -70,10 +70,16 @@ fn of_session(error: &SessionError) -> u8 {
         SessionError::InvalidId(_)
         | SessionError::InvalidState { .. }
         | SessionError::InvalidEvent { .. }
+        | SessionError::TooLarge { .. }
         | SessionError::InvalidCursor => 2,
         SessionError::NotFound { .. } | SessionError::NotInHistory { .. } => 3,
         SessionError::AlreadyExists { .. }
         | SessionError::Conflict { .. }
+        | SessionError::Replaced { .. }
+        | SessionError::ScopeConflict { .. }
+        | SessionError::Overwritten { .. }
+        | SessionError::Operation { .. }
+        | SessionError::RequestConflict { .. }
         | SessionError::EventConflict { .. } => 4,
         SessionError::Corrupt { .. } => 5,
         SessionError::Unavailable { .. } => 6,

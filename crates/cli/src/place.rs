@@ -10,6 +10,7 @@ use sessile_session::{MemoryStore, SessionService, Store};
 use sessile_sqlite::{SqliteOptions, SqliteStore};
 
 use crate::exit::Failure;
+use crate::talk::{harmless, say};
 
 /// A place where sessions are kept.
 #[derive(Debug)]
@@ -110,9 +111,31 @@ impl fmt::Display for Place {
     }
 }
 
-/// The service over the store of a URL.
-pub(crate) async fn sessions(url: &str, need: Need) -> anyhow::Result<SessionService> {
-    Ok(SessionService::over(Place::of(url)?.open(need).await?))
+/// Works with the sessions in the store of a URL, and closes the store at the end, also if the work
+/// failed.
+pub(crate) async fn with_sessions<T>(
+    url: &str,
+    need: Need,
+    work: impl AsyncFnOnce(&SessionService) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let service = SessionService::over(Place::of(url)?.open(need).await?);
+    let done = work(&service).await;
+    closed(&service, done).await
+}
+
+/// Closes a store when the work with it is over. If both failed, the failure of the work is
+/// returned and the other is told.
+pub(crate) async fn closed<T>(service: &SessionService, done: anyhow::Result<T>) -> anyhow::Result<T> {
+    match (service.close().await, done) {
+        (Ok(()), done) => done,
+        (Err(error), Ok(_)) => {
+            Err(anyhow::Error::from(error).context("it is done, but the store cannot be closed"))
+        }
+        (Err(error), Err(failure)) => {
+            say(format_args!("the store cannot be closed: {}", harmless(&error.to_string())));
+            Err(failure)
+        }
+    }
 }
 
 fn pool_gauges(pool: PoolUse) -> Vec<Gauge> {

@@ -2,15 +2,16 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use sessile_session::{
-    Address, Appended, Commit, EventWindow, ListQuery, MemoryStore, NewSession, ScopeKey, SessionError,
-    SessionKey, StateMap, Store, StoredPage, StoredSession, Version,
+    Address, Appended, Commit, EventWindow, Expect, ListQuery, MemoryStore, NewSession, ScopeChange,
+    ScopeKey, ScopeState, ScopeWrite, ScopeWritten, SessionError, SessionKey, Store, StoredPage,
+    StoredSession, Version,
 };
-use sessile_state::Delta;
 
-/// A memory store with something in between, which may wait or refuse before a call is made.
+/// A store with something in between, which may wait, refuse or do something else before a call is made.
 ///
 /// ```
 /// use sessile_conformance::{Between, Call};
@@ -30,7 +31,7 @@ use sessile_state::Delta;
 /// # });
 /// ```
 pub struct Between {
-    store: MemoryStore,
+    store: Arc<dyn Store>,
     before: Box<dyn Fn(Call<'_>) -> Pending + Send + Sync>,
 }
 
@@ -46,18 +47,29 @@ pub enum Call<'a> {
     Delete,
     Append(&'a Commit),
     ScopeState,
-    WriteScope,
+    WriteScope(&'a ScopeWrite),
+    ScopeChanges,
     Addresses,
+    Close,
 }
 
 impl Between {
-    /// An empty store; `before` runs before each call, which is made only if it says yes.
+    /// An empty memory store; `before` runs before each call, which is made only if it succeeds.
     pub fn new<F, Fut>(before: F) -> Self
     where
         F: Fn(Call<'_>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<(), SessionError>> + Send + 'static,
     {
-        Self { store: MemoryStore::new(), before: Box::new(move |call| Box::pin(before(call))) }
+        Self::over(Arc::new(MemoryStore::new()), before)
+    }
+
+    /// A store that others use too; `before` runs before each call that is made through this one.
+    pub fn over<F, Fut>(store: Arc<dyn Store>, before: F) -> Self
+    where
+        F: Fn(Call<'_>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<(), SessionError>> + Send + 'static,
+    {
+        Self { store, before: Box::new(move |call| Box::pin(before(call))) }
     }
 }
 
@@ -82,7 +94,7 @@ impl Store for Between {
         self.store.list(query).await
     }
 
-    async fn delete(&self, key: &SessionKey, expect: Option<Version>) -> Result<bool, SessionError> {
+    async fn delete(&self, key: &SessionKey, expect: Expect) -> Result<bool, SessionError> {
         (self.before)(Call::Delete).await?;
         self.store.delete(key, expect).await
     }
@@ -92,18 +104,33 @@ impl Store for Between {
         self.store.append(commit).await
     }
 
-    async fn scope_state(&self, scope: &ScopeKey) -> Result<StateMap, SessionError> {
+    async fn scope_state(&self, scope: &ScopeKey) -> Result<ScopeState, SessionError> {
         (self.before)(Call::ScopeState).await?;
         self.store.scope_state(scope).await
     }
 
-    async fn write_scope(&self, scope: &ScopeKey, delta: Delta, time: f64) -> Result<(), SessionError> {
-        (self.before)(Call::WriteScope).await?;
-        self.store.write_scope(scope, delta, time).await
+    async fn write_scope(&self, write: ScopeWrite) -> Result<ScopeWritten, SessionError> {
+        (self.before)(Call::WriteScope(&write)).await?;
+        self.store.write_scope(write).await
+    }
+
+    async fn scope_changes(
+        &self,
+        scope: &ScopeKey,
+        after: Version,
+        limit: usize,
+    ) -> Result<Vec<ScopeChange>, SessionError> {
+        (self.before)(Call::ScopeChanges).await?;
+        self.store.scope_changes(scope, after, limit).await
     }
 
     async fn addresses(&self, after: Option<&Address>, limit: usize) -> Result<Vec<Address>, SessionError> {
         (self.before)(Call::Addresses).await?;
         self.store.addresses(after, limit).await
+    }
+
+    async fn close(&self) -> Result<(), SessionError> {
+        (self.before)(Call::Close).await?;
+        self.store.close().await
     }
 }

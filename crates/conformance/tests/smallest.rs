@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use sessile_session::{
-    Address, Appended, Commit, Event, EventWindow, ListPlace, ListQuery, NewSession, PageWriter, ScopeKey,
-    SessionError, SessionEvent, SessionKey, StateMap, Store, StoredPage, StoredSession, Version, apply,
-    next_update_time,
+    Address, Appended, ChangedBy, Commit, Evaluated, EvaluatedScope, Event, EventWindow, Expect, Incarnation,
+    ListPlace, ListQuery, NewSession, PageWriter, ScopeChange, ScopeKey, ScopeState, ScopeWrite,
+    ScopeWritten, SessionError, SessionEvent, SessionKey, StateMap, Store, StoredPage, StoredSession,
+    Version, apply, doing, evaluate, evaluate_scope, next_update_time,
 };
 use sessile_state::{Delta, Scope};
 
@@ -21,7 +22,7 @@ fn main() -> ExitCode {
 /// The store.
 #[derive(Default)]
 struct Smallest {
-    /// One lock is one transaction: whoever holds it sees all of a commit or nothing.
+    /// One lock is one transaction: a caller that holds it sees all of a commit or nothing.
     tables: Mutex<Tables>,
 }
 
@@ -32,6 +33,7 @@ struct Tables {
 }
 
 struct Row {
+    incarnation: Incarnation,
     update_time: f64,
     initial: StateMap,
     state: StateMap,
@@ -39,12 +41,12 @@ struct Row {
     events: Vec<Arc<Event>>,
 }
 
-/// The state of an application or a user, and how often it was written.
+/// The state of an application or a user, how often it was written, and each change of it, oldest first.
 #[derive(Clone, Default)]
 struct Shared {
     version: Version,
-    /// Whoever reads it shares it.
     state: Arc<StateMap>,
+    changes: Vec<ScopeChange>,
 }
 
 impl Smallest {
@@ -61,6 +63,7 @@ impl Store for Smallest {
             return Err(SessionError::AlreadyExists { key: new.key });
         }
         let mut row = Row {
+            incarnation: new.incarnation,
             update_time: new.time,
             initial: new.session.clone(),
             state: new.session,
@@ -69,9 +72,18 @@ impl Store for Smallest {
         for (event, delta) in new.events {
             row.push(event, &delta);
         }
+        check_size(Scope::Session, &StateMap::new(), &row.state, new.max_scope_bytes)?;
+        let write = |scope, delta| ScopeWrite {
+            max_scope_bytes: new.max_scope_bytes,
+            ..ScopeWrite::unconditional(scope, delta, new.time)
+        };
+        let app = write(ScopeKey::app_of(&new.key), new.app);
+        let user = write(ScopeKey::user_of(&new.key), new.user);
+        let (for_app, for_user) = (tables.evaluate(&app)?, tables.evaluate(&user)?);
+        let by = ChangedBy::creation(&new.key);
+        tables.write(app.scope, &app.delta, for_app, &by, new.time);
+        tables.write(user.scope, &user.delta, for_user, &by, new.time);
         tables.sessions.insert(new.key.clone(), row);
-        tables.write(ScopeKey::app_of(&new.key), &new.app);
-        tables.write(ScopeKey::user_of(&new.key), &new.user);
         tables.read(&new.key, EventWindow::ALL).ok_or(SessionError::NotFound { key: new.key })
     }
 
@@ -114,44 +126,82 @@ impl Store for Smallest {
         page.finish()
     }
 
-    async fn delete(&self, key: &SessionKey, expect: Option<Version>) -> Result<bool, SessionError> {
+    async fn delete(&self, key: &SessionKey, expect: Expect) -> Result<bool, SessionError> {
         let mut tables = self.lock();
         let Some(row) = tables.sessions.get(key) else { return Ok(false) };
-        let actual = row.version();
-        if let Some(expected) = expect.filter(|expected| *expected != actual) {
-            return Err(SessionError::Conflict { key: key.clone(), scope: Scope::Session, expected, actual });
-        }
+        expect.check_session(key, row.incarnation, row.version())?;
         tables.sessions.remove(key);
         Ok(true)
     }
 
     async fn append(&self, commit: Commit) -> Result<Appended, SessionError> {
-        let Commit { key, event, delta, expect } = commit;
         let mut tables = self.lock();
-        let (app, user) = (ScopeKey::app_of(&key), ScopeKey::user_of(&key));
-        let (app_version, user_version) = (tables.shared(&app).version, tables.shared(&user).version);
-        let Some(row) = tables.sessions.get_mut(&key) else { return Err(SessionError::NotFound { key }) };
-        if let Some(place) = row.events.iter().position(|stored| stored.id == event.id) {
-            if row.events[place] != event {
-                return Err(SessionError::EventConflict { key, id: event.id.clone() });
-            }
-            return Ok(Appended { version: place as Version + 1, update_time: row.update_time });
+        let key = &commit.key;
+        let (app_key, user_key) = (ScopeKey::app_of(key), ScopeKey::user_of(key));
+        let (app, user) = (tables.shared(&app_key), tables.shared(&user_key));
+        let Some(row) = tables.sessions.get_mut(key) else {
+            return Err(SessionError::NotFound { key: key.clone() });
+        };
+        if let Some(place) = row.events.iter().position(|stored| stored.id == commit.event.id) {
+            return tables.appended(&commit, place, true);
         }
-        expect.check(&key, row.version(), user_version, app_version)?;
-        row.push(event, &delta.session);
-        let appended = Appended { version: row.version(), update_time: row.update_time };
-        tables.write(app, &delta.app);
-        tables.write(user, &delta.user);
-        Ok(appended)
+        commit.expect.check_session(key, row.incarnation, row.version())?;
+        commit.expect.check_shared(key, user.version, app.version)?;
+        let Evaluated { event, session: for_session, user: for_user, app: for_app } = evaluate(
+            &commit,
+            &|name| row.state.get(name).cloned(),
+            &|name| user.state.get(name).cloned(),
+            &|name| app.state.get(name).cloned(),
+        )?;
+        for (scope, state, results) in [
+            (Scope::Session, &row.state, &for_session.results),
+            (Scope::User, &*user.state, &for_user.results),
+            (Scope::App, &*app.state, &for_app.results),
+        ] {
+            let mut after = state.clone();
+            apply(&mut after, results);
+            check_size(scope, state, &after, commit.max_scope_bytes)?;
+        }
+        // Nothing was written so far, and nothing is refused from here on.
+        let (place, by, time) = (row.events.len(), ChangedBy::event(key, &event.id), event.time());
+        row.push(event, &for_session.results);
+        tables.write(app_key, &commit.delta.app, for_app, &by, time);
+        tables.write(user_key, &commit.delta.user, for_user, &by, time);
+        tables.appended(&commit, place, false)
     }
 
-    async fn scope_state(&self, scope: &ScopeKey) -> Result<StateMap, SessionError> {
-        Ok(Arc::unwrap_or_clone(self.lock().shared(scope).state))
+    async fn scope_state(&self, scope: &ScopeKey) -> Result<ScopeState, SessionError> {
+        let Shared { version, state, .. } = self.lock().shared(scope);
+        Ok(ScopeState { version, state })
     }
 
-    async fn write_scope(&self, scope: &ScopeKey, delta: Delta, _time: f64) -> Result<(), SessionError> {
-        self.lock().write(scope.clone(), &delta);
-        Ok(())
+    async fn write_scope(&self, write: ScopeWrite) -> Result<ScopeWritten, SessionError> {
+        let mut tables = self.lock();
+        let Shared { version, mut state, changes } = tables.shared(&write.scope);
+        if let Some(place) = changes.iter().position(|change| change.by.is_request(&write.request)) {
+            // The state that the first write led to is computed backwards from the current one.
+            for later in changes[place + 1..].iter().rev() {
+                later.undo(Arc::make_mut(&mut state)).map_err(doing("compute an earlier state"))?;
+            }
+            let known = Some(changes[place].change.clone());
+            return Ok(ScopeWritten { version: changes[place].version, state, known });
+        }
+        write.check_version(version)?;
+        let evaluated = tables.evaluate(&write)?;
+        let by = ChangedBy::request(&write);
+        tables.write(write.scope.clone(), &write.delta, evaluated, &by, write.time);
+        let Shared { version, state, .. } = tables.shared(&write.scope);
+        Ok(ScopeWritten { version, state, known: None })
+    }
+
+    async fn scope_changes(
+        &self,
+        scope: &ScopeKey,
+        after: Version,
+        limit: usize,
+    ) -> Result<Vec<ScopeChange>, SessionError> {
+        let newest_first = self.lock().shared(scope).changes.into_iter().rev();
+        Ok(newest_first.take_while(|change| change.version > after).take(limit).collect())
     }
 
     async fn addresses(&self, after: Option<&Address>, limit: usize) -> Result<Vec<Address>, SessionError> {
@@ -160,6 +210,24 @@ impl Store for Smallest {
         let sessions = tables.sessions.keys().cloned().map(Address::Session);
         let passing = scopes.chain(sessions).filter(|address| after.is_none_or(|after| address > after));
         Ok(passing.take(limit).collect())
+    }
+
+    async fn close(&self) -> Result<(), SessionError> {
+        Ok(())
+    }
+}
+
+/// Refuses a state that is larger than the limit, unless it is no larger than before.
+fn check_size(
+    scope: Scope,
+    before: &StateMap,
+    after: &StateMap,
+    limit: Option<usize>,
+) -> Result<(), SessionError> {
+    let size = json_bytes(after);
+    match limit.filter(|limit| size > *limit && size > json_bytes(before)) {
+        Some(limit) => Err(SessionError::TooLarge { scope, size, limit }),
+        None => Ok(()),
     }
 }
 
@@ -172,9 +240,9 @@ impl Row {
         self.events.len() as Version
     }
 
-    fn push(&mut self, event: Arc<Event>, delta: &Delta) {
-        apply(&mut self.state, delta);
-        self.update_time = next_update_time(self.update_time, event.timestamp);
+    fn push(&mut self, event: Arc<Event>, results: &Delta) {
+        apply(&mut self.state, results);
+        self.update_time = next_update_time(self.update_time, event.time());
         self.events.push(event);
     }
 }
@@ -184,12 +252,59 @@ impl Tables {
         self.shared.get(scope).cloned().unwrap_or_default()
     }
 
-    fn write(&mut self, scope: ScopeKey, delta: &Delta) {
-        if !delta.is_empty() {
-            let shared = self.shared.entry(scope).or_default();
-            apply(Arc::make_mut(&mut shared.state), delta);
-            shared.version += 1;
+    /// What a write of shared state comes to; nothing is written.
+    fn evaluate(&self, write: &ScopeWrite) -> Result<EvaluatedScope, SessionError> {
+        let before = self.shared(&write.scope).state;
+        let evaluated = evaluate_scope(write, &|name| before.get(name).cloned())?;
+        let mut after = (*before).clone();
+        apply(&mut after, &evaluated.results);
+        check_size(write.scope.scope(), &before, &after, write.max_scope_bytes)?;
+        Ok(evaluated)
+    }
+
+    /// Writes what was computed before, and notes the change in the history of the scope.
+    fn write(
+        &mut self,
+        scope: ScopeKey,
+        change: &Delta,
+        evaluated: EvaluatedScope,
+        by: &ChangedBy,
+        time: f64,
+    ) {
+        let EvaluatedScope { results, undo } = evaluated;
+        if !results.is_empty() {
+            let Shared { version, state, changes } = self.shared.entry(scope).or_default();
+            apply(Arc::make_mut(state), &results);
+            *version += 1;
+            changes.push(ScopeChange {
+                version: *version,
+                time,
+                by: by.clone(),
+                change: change.clone(),
+                undo,
+            });
         }
+    }
+
+    /// The answer to a commit whose event is in this place.
+    fn appended(&self, commit: &Commit, place: usize, is_known: bool) -> Result<Appended, SessionError> {
+        let missing = || SessionError::NotFound { key: commit.key.clone() };
+        let stored = self.read(&commit.key, EventWindow::ALL).ok_or_else(missing)?;
+        let since = commit.answer.since.map(|since| match since.incarnation == stored.incarnation {
+            true => since.version,
+            false => 0, // another session was meant, so no event of this one is known
+        });
+        let between =
+            stored.events[..place].iter().filter(|event| since.is_some_and(|since| event.version > since));
+        Ok(Appended {
+            is_known,
+            version: stored.events[place].version,
+            update_time: stored.update_time,
+            incarnation: stored.incarnation,
+            event: stored.events[place].event.clone(),
+            between: between.cloned().collect(),
+            state: commit.answer.state.then(|| (&stored).into()),
+        })
     }
 
     fn read(&self, key: &SessionKey, window: EventWindow) -> Option<StoredSession> {
@@ -204,6 +319,7 @@ impl Tables {
         events.drain(..first);
         Some(StoredSession {
             key: key.clone(),
+            incarnation: row.incarnation,
             version: row.version(),
             app_version: app.version,
             user_version: user.version,

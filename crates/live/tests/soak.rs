@@ -11,7 +11,7 @@ use sessile_live::{
     Live, LiveEvent, LiveTool, Pattern, Phase, Platform, Script, ScriptedServer, ToolContext, Watch,
     WebSocket,
 };
-use sessile_session::{EventWindow, MemoryStore, SessionKey, SessionService};
+use sessile_session::{EventWindow, Expect, MemoryStore, SessionKey, SessionService};
 use tokio::task::JoinSet;
 
 fn number(variable: &str, default: usize) -> usize {
@@ -103,7 +103,7 @@ async fn talk(number: usize, turns: usize, url: String, service: SessionService)
     assert_eq!(stored.state().get::<usize>("count"), Some(turns));
     assert_eq!(stored.state().get::<usize>("live:turn_count"), Some(turns));
     assert!(stored.events().len() >= turns * 4);
-    service.delete(&key, None).await.unwrap();
+    service.delete(&key, Expect::default()).await.unwrap();
 }
 
 #[cfg(test)]

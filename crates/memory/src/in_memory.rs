@@ -95,7 +95,7 @@ impl Memory {
         MemoryEntry {
             content: event.content.clone().unwrap_or_default(),
             author: Some(event.author.clone()).filter(|author| !author.is_empty()),
-            timestamp: iso(event.timestamp),
+            timestamp: iso(event.time()),
             id: Some(event.id.clone()),
             custom_metadata: BTreeMap::new(),
         }

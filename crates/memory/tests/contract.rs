@@ -62,7 +62,7 @@ impl Talks {
         for (n, text) in said.iter().enumerate() {
             let event = Event {
                 id: format!("{id}-{n}"),
-                timestamp: 1_705_312_800.0 + n as f64,
+                timestamp: Some(1_705_312_800.0 + n as f64),
                 ..Event::new("user").with_content(Content::text("user", *text))
             };
             self.0.append(&mut session, event).await.expect("an event");

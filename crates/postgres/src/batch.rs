@@ -1,23 +1,24 @@
-//! Commits as the columns that `sessile_append_all` takes.
+//! Commits as the columns that `sessile_commit` takes.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-use sessile_session::{Address, Commit, ScopeKey, SessionError, Version};
-use sessile_state::{Delta, Scope};
+use sessile_session::{Address, ChangedBy, Commit, ScopeKey, SessionError, committed};
+use sessile_state::{Change, Scope};
 use tokio_postgres::types::ToSql;
 
-use crate::json;
+use crate::json::{self, Fields, ScopeTexts};
 
 /// A call with the columns of a [`Batch`]. The setting holds for this statement, and is made before the call because
 /// that needs its result.
 pub(crate) const APPEND: &str = "
-    SELECT status, version, update_time, actual
-      FROM (SELECT set_config('lock_timeout', $20, true) AS patience OFFSET 0) AS set
-     CROSS JOIN LATERAL sessile_append_all(
-        $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13::text[]::jsonb[],
-        $14::text[]::jsonb[], $15::text[]::jsonb[], $16::text[]::jsonb[], $17, $18,
-        CASE WHEN set.patience IS NOT NULL THEN $19::bigint[] END)
+    SELECT status, version, update_time, incarnation, actual, detail::text, known, earlier,
+           session_state, user_state, user_version, app_state, app_version
+      FROM (SELECT set_config('lock_timeout', $31, true) AS patience OFFSET 0) AS set
+     CROSS JOIN LATERAL sessile_commit(
+        $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13::text[]::jsonb[], $14,
+        $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26::text[]::jsonb[], $27, $28, $29,
+        CASE WHEN set.patience IS NOT NULL THEN $30::boolean[] END)
 ";
 
 /// The rows that a commit locks: its session's, and those of the scopes that it is about, the largest last.
@@ -33,19 +34,22 @@ pub(crate) fn session(commit: &Commit) -> Address {
 }
 
 fn needs_user(commit: &Commit) -> bool {
-    !commit.delta.user.is_empty() || commit.expect.user.is_some()
+    !commit.delta.user.is_empty() || commit.expect.user.is_some() || !commit.guards.user.is_empty()
 }
 
 fn needs_app(commit: &Commit) -> bool {
-    !commit.delta.app.is_empty() || commit.expect.app.is_some()
+    !commit.delta.app.is_empty() || commit.expect.app.is_some() || !commit.guards.app.is_empty()
 }
 
 /// What a commit takes to the server, made before it waits.
 pub(crate) struct Texts {
     event: String,
-    session: Option<String>,
-    user: Option<String>,
-    app: Option<String>,
+    session: Option<ScopeTexts>,
+    user: Option<ScopeTexts>,
+    app: Option<ScopeTexts>,
+    /// Who makes the commit, for the history of shared state.
+    changed_by: Option<String>,
+    guards: Option<String>,
 }
 
 impl Texts {
@@ -53,15 +57,37 @@ impl Texts {
     ///
     /// [`SessionError::InvalidEvent`] or [`SessionError::InvalidState`] if PostgreSQL cannot hold it.
     pub(crate) fn new(commit: &Commit) -> Result<Self, SessionError> {
-        let text = |delta: &Delta, scope: Scope| match delta.is_empty() {
-            true => Ok(None),
-            false => json::delta(delta, scope).map(|text| Some(text.get().to_owned())),
-        };
         // State first: its errors name the key, and the event repeats it.
-        let app = text(&commit.delta.app, Scope::App)?;
-        let user = text(&commit.delta.user, Scope::User)?;
-        let session = text(&commit.delta.session, Scope::Session)?;
-        Ok(Self { event: json::event(&commit.event)?.get().to_owned(), session, user, app })
+        let app = json::delta(&commit.delta.app, Scope::App)?;
+        let user = json::delta(&commit.delta.user, Scope::User)?;
+        let session = json::delta(&commit.delta.session, Scope::Session)?;
+        let changed_by = match app.is_some() || user.is_some() {
+            true => Some(json::raw(&ChangedBy::event(&commit.key, &commit.event.id))?.get().to_owned()),
+            false => None,
+        };
+        let mut guards = Fields::new();
+        for (name, scope, given) in [
+            ("session", Scope::Session, &commit.guards.session),
+            ("user", Scope::User, &commit.guards.user),
+            ("app", Scope::App, &commit.guards.app),
+        ] {
+            guards.extend(json::guards(given, scope)?.map(|guards| (name, guards)));
+        }
+        let guards = match guards.is_empty() {
+            true => None,
+            false => Some(json::raw(&guards)?.get().to_owned()),
+        };
+        let event = match commit.event.actions.state_delta.has_operations() {
+            false => json::event(&commit.event)?,
+            // The database adds what the operations come to.
+            true => {
+                let intent = &commit.event.actions.state_delta;
+                let mut plain = intent.clone();
+                plain.retain(|key| !matches!(intent.get(key), Some(Change::Operate(_))));
+                json::event(&committed(&commit.event, plain, BTreeMap::new()))?
+            }
+        };
+        Ok(Self { event: event.get().to_owned(), session, user, app, changed_by, guards })
     }
 }
 
@@ -93,14 +119,36 @@ pub(crate) struct Batch<'a> {
     invocations: Vec<&'a str>,
     seconds: Vec<f64>,
     events: Vec<&'a str>,
-    session_deltas: Vec<Option<&'a str>>,
-    user_deltas: Vec<Option<&'a str>>,
-    app_deltas: Vec<Option<&'a str>>,
+    sizes: Vec<i64>,
+    session_deltas: ScopeColumns<'a>,
+    user_deltas: ScopeColumns<'a>,
+    app_deltas: ScopeColumns<'a>,
+    changed_by: Vec<Option<&'a str>>,
+    expect_incarnation: Vec<Option<i64>>,
     expect_session: Vec<Option<i64>>,
     expect_user: Vec<Option<i64>>,
     expect_app: Vec<Option<i64>>,
+    guards: Vec<Option<&'a str>>,
+    limits: Vec<Option<i64>>,
+    since_incarnation: Vec<Option<i64>>,
+    since_version: Vec<Option<i64>>,
+    wants_state: Vec<bool>,
     /// How long to wait for each row, in milliseconds.
     patience: String,
+}
+
+/// The changes of one scope.
+#[derive(Default)]
+struct ScopeColumns<'a> {
+    deltas: Vec<Option<&'a str>>,
+    names: Vec<Option<&'a str>>,
+}
+
+impl<'a> ScopeColumns<'a> {
+    fn push(&mut self, texts: Option<&'a ScopeTexts>) {
+        self.deltas.push(texts.map(|texts| texts.delta.as_str()));
+        self.names.push(texts.map(|texts| texts.names.as_str()));
+    }
 }
 
 impl<'a> Batch<'a> {
@@ -133,26 +181,34 @@ impl<'a> Batch<'a> {
             ..Self::default()
         };
         for (commit, texts) in commits {
-            let Commit { key, event, expect, .. } = commit;
+            let Commit { key, event, expect, answer, .. } = commit;
             batch.places.push(sessions[&(key.app(), key.user(), key.id())]);
             batch.user_places.push(users.get(&(key.app(), key.user())).copied());
             batch.app_places.push(apps.get(key.app()).copied());
             batch.event_ids.push(&event.id);
             batch.invocations.push(&event.invocation_id);
-            batch.seconds.push(event.timestamp);
+            batch.seconds.push(event.time());
             batch.events.push(&texts.event);
-            batch.session_deltas.push(texts.session.as_deref());
-            batch.user_deltas.push(texts.user.as_deref());
-            batch.app_deltas.push(texts.app.as_deref());
+            batch.sizes.push(length(texts.event.len()));
+            batch.session_deltas.push(texts.session.as_ref());
+            batch.user_deltas.push(texts.user.as_ref());
+            batch.app_deltas.push(texts.app.as_ref());
+            batch.changed_by.push(texts.changed_by.as_deref());
+            batch.expect_incarnation.push(expect.incarnation.map(|incarnation| signed(incarnation.0)));
             batch.expect_session.push(expect.session.map(signed));
             batch.expect_user.push(expect.user.map(signed));
             batch.expect_app.push(expect.app.map(signed));
+            batch.guards.push(texts.guards.as_deref());
+            batch.limits.push(commit.max_scope_bytes.map(length));
+            batch.since_incarnation.push(answer.since.map(|since| signed(since.incarnation.0)));
+            batch.since_version.push(answer.since.map(|since| signed(since.version)));
+            batch.wants_state.push(answer.state);
         }
         batch
     }
 
     /// The columns in the order of the parameters.
-    pub(crate) fn parameters(&self) -> [&(dyn ToSql + Sync); 20] {
+    pub(crate) fn parameters(&self) -> [&(dyn ToSql + Sync); 31] {
         [
             &self.session_apps,
             &self.session_users,
@@ -167,12 +223,23 @@ impl<'a> Batch<'a> {
             &self.invocations,
             &self.seconds,
             &self.events,
-            &self.session_deltas,
-            &self.user_deltas,
-            &self.app_deltas,
+            &self.sizes,
+            &self.session_deltas.deltas,
+            &self.session_deltas.names,
+            &self.user_deltas.deltas,
+            &self.user_deltas.names,
+            &self.app_deltas.deltas,
+            &self.app_deltas.names,
+            &self.changed_by,
+            &self.expect_incarnation,
             &self.expect_session,
             &self.expect_user,
             &self.expect_app,
+            &self.guards,
+            &self.limits,
+            &self.since_incarnation,
+            &self.since_version,
+            &self.wants_state,
             &self.patience,
         ]
     }
@@ -185,6 +252,11 @@ fn number<K: Ord>(keys: &mut BTreeMap<K, i32>) {
     }
 }
 
-fn signed(version: Version) -> i64 {
-    i64::try_from(version).unwrap_or(i64::MAX)
+/// A number as PostgreSQL has it; none of ours comes near the limit.
+pub(crate) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn length(bytes: usize) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
 }

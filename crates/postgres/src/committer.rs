@@ -3,11 +3,13 @@
 //! A row that somebody else holds must not stop the events that do not need it: what needs it is put on a
 //! [lane](crate::lanes) of its own, and waits there.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use deadpool_postgres::Pool;
-use sessile_session::{Appended, Commit, SessionError};
+use sessile_session::{Appended, Commit, SessionError, doing};
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 
 use crate::append::commit;
 use crate::batch::{Contents, Texts};
@@ -17,7 +19,7 @@ use crate::locks::held_by_others;
 /// How many events are committed together at the most.
 const LARGEST_BATCH: usize = 256;
 
-/// How many events may wait; more wait to wait.
+/// Queue capacity. When it is full, callers wait for a free slot.
 const LONGEST_QUEUE: usize = 4096;
 
 /// How long the events of all sessions wait for a row together, before it is found out which it is. Longer than
@@ -29,37 +31,55 @@ const SEARCHES: u32 = 3;
 
 pub(crate) const ACTION: &str = "append an event";
 
-/// Hands events to the task, which ends after what was handed over when this is dropped.
+/// Hands events to the task, which ends after what was handed over when this is finished or dropped.
 pub(crate) struct Committer {
-    queue: mpsc::Sender<Waiting>,
+    /// `None` since it was finished. A std mutex: it is never held across an `.await`.
+    queue: Mutex<Option<mpsc::Sender<Waiting>>>,
+    task: Mutex<Option<JoinHandle<()>>>,
 }
 
 pub(crate) struct Waiting {
     pub(crate) commit: Commit,
     pub(crate) texts: Texts,
     pub(crate) reply: oneshot::Sender<Result<Appended, SessionError>>,
-    /// Whether it was sent before, and nobody knows what became of it.
+    /// Whether it was sent before and its answer was lost, so that it may be committed.
     pub(crate) in_doubt: bool,
 }
 
 impl Committer {
     pub(crate) fn start(pool: Pool) -> Self {
         let (queue, waiting) = mpsc::channel(LONGEST_QUEUE);
-        tokio::spawn(run(pool, waiting));
-        Self { queue }
+        let task = tokio::spawn(run(pool, waiting));
+        Self { queue: Mutex::new(Some(queue)), task: Mutex::new(Some(task)) }
+    }
+
+    /// Waits until everything that was handed over is committed; later events are refused.
+    pub(crate) async fn finish(&self) -> Result<(), SessionError> {
+        drop(lock(&self.queue).take());
+        let task = lock(&self.task).take();
+        match task {
+            Some(task) => task.await.map_err(doing("end the committing task")),
+            None => Ok(()),
+        }
     }
 
     pub(crate) async fn append(&self, commit: Commit) -> Result<Appended, SessionError> {
         let texts = Texts::new(&commit)?;
         let (reply, answer) = oneshot::channel();
         let waiting = Waiting { commit, texts, reply, in_doubt: false };
-        self.queue.send(waiting).await.map_err(|_| ended())?;
+        let queue = lock(&self.queue).clone().ok_or_else(ended)?;
+        queue.send(waiting).await.map_err(|_| ended())?;
+        drop(queue);
         answer.await.map_err(|_| ended())?
     }
 }
 
 fn ended() -> SessionError {
-    SessionError::Backend { action: ACTION, source: "the committing task has ended".into() }
+    SessionError::Backend { action: ACTION, source: "the store is closed".into() }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn run(pool: Pool, mut queue: mpsc::Receiver<Waiting>) {
@@ -83,6 +103,7 @@ async fn run(pool: Pool, mut queue: mpsc::Receiver<Waiting>) {
         );
         commit_or_set_aside(&pool, &lanes, waiting).await;
     }
+    lanes.finish().await;
 }
 
 /// A batch of what comes. An event must not be in it twice: the second one is `left` for the next batch.

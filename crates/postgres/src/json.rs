@@ -1,47 +1,100 @@
 //! What travels to the server: one JSON text for each write.
 
 use std::collections::BTreeMap;
+use std::io;
 
-use serde_json::value::{RawValue, to_raw_value};
-use sessile_session::{Event, SessionError};
-use sessile_state::{Delta, Scope, SharedValue};
+use serde::Serialize;
+use serde_json::ser::{CompactFormatter, Formatter};
+use serde_json::value::RawValue;
+use sessile_session::{Event, OnOverwrite, ScopeGuards, SessionError, Stored, doing};
+use sessile_state::{Change, Delta, Scope, SharedValue};
 
 /// A JSON object whose fields are ready texts.
 pub(crate) type Fields = BTreeMap<&'static str, Box<RawValue>>;
 
 /// Anything as JSON.
-pub(crate) fn raw<T: serde::Serialize + ?Sized>(value: &T) -> Result<Box<RawValue>, SessionError> {
-    to_raw_value(value).map_err(sessile_session::doing("write JSON"))
+pub(crate) fn raw<T: Serialize + ?Sized>(value: &T) -> Result<Box<RawValue>, SessionError> {
+    let text = text(value).map_err(doing("write JSON"))?;
+    RawValue::from_string(text).map_err(doing("write JSON"))
 }
 
-/// A delta as the functions of the database take it.
-///
-/// A row written by hand may name a key of shared state with its prefix, which is read as the same key. Such twins
-/// are removed, so that they neither shadow what is set nor survive its removal.
+/// Anything as a JSON text in which every float looks like one. `jsonb` writes out exponents, so that `1e16` would
+/// come back as an integer.
+fn text<T: Serialize + ?Sized>(value: &T) -> Result<String, serde_json::Error> {
+    let mut bytes = Vec::with_capacity(256);
+    value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, WithoutExponent))?;
+    String::from_utf8(bytes).map_err(serde::ser::Error::custom)
+}
+
+struct WithoutExponent;
+
+impl Formatter for WithoutExponent {
+    fn write_f64<W: io::Write + ?Sized>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
+        // From here on the shortest form of a float has an exponent.
+        match value.abs() < 1e16 {
+            true => CompactFormatter.write_f64(writer, value),
+            false => write!(writer, "{value}.0"),
+        }
+    }
+}
+
+/// What a change of one scope takes to the server: the delta as `sessile_evaluate` takes it, and the names that it
+/// changes as a text array.
+pub(crate) struct ScopeTexts {
+    pub(crate) delta: String,
+    pub(crate) names: String,
+}
+
+/// A delta for the functions of the database; `None` if it changes nothing.
 ///
 /// # Errors
 ///
 /// [`SessionError::InvalidState`] names a key that PostgreSQL cannot hold.
-pub(crate) fn delta(delta: &Delta, scope: Scope) -> Result<Box<RawValue>, SessionError> {
-    let mut set = BTreeMap::new();
-    for (key, value) in delta.values() {
-        set.insert(key, state_value(key, value, scope.prefix())?);
+pub(crate) fn delta(delta: &Delta, scope: Scope) -> Result<Option<ScopeTexts>, SessionError> {
+    if delta.is_empty() {
+        return Ok(None);
     }
-    let removed: Vec<&str> = delta.removed().collect();
-    if let Some(key) = removed.iter().find(|key| key.contains('\0')) {
-        return Err(unfit(key, scope.prefix()));
+    for (key, change) in delta.iter() {
+        let has_nul = match change {
+            Change::Set(value) => has_nul(raw(value)?.get()),
+            Change::Remove => false,
+            Change::Operate(operations) => has_nul(raw(operations)?.get()),
+        };
+        if key.contains('\0') || has_nul {
+            return Err(unfit(key, scope.prefix()));
+        }
     }
-    let mut fields = Fields::new();
-    fields.insert("set", raw(&set)?);
-    fields.insert("remove", raw(&removed)?);
-    if scope != Scope::Session {
-        fields.insert("twins", raw(&text_array(delta.iter().map(|(key, _)| scope.key(key))))?);
+    let names = text_array(delta.iter().map(|(key, _)| key));
+    Ok(Some(ScopeTexts { delta: text(delta).map_err(doing("write JSON"))?, names }))
+}
+
+/// Guards of one scope for `sessile_compare`; `None` if there are none.
+///
+/// # Errors
+///
+/// [`SessionError::InvalidState`] names a key that PostgreSQL cannot hold.
+pub(crate) fn guards(guards: &ScopeGuards, scope: Scope) -> Result<Option<Box<RawValue>>, SessionError> {
+    if guards.is_empty() {
+        return Ok(None);
     }
-    raw(&fields)
+    let mut list = Vec::with_capacity(guards.len());
+    for (name, guard) in guards {
+        let mut fields = Fields::from([("name", raw(name)?)]);
+        if let Some(read) = &guard.read {
+            fields.insert("read", state_value(name, read, scope.prefix())?);
+        } else if name.contains('\0') {
+            return Err(unfit(name, scope.prefix()));
+        }
+        if guard.on_overwrite == OnOverwrite::Refuse {
+            fields.insert("refuse", raw(&true)?);
+        }
+        list.push(fields);
+    }
+    raw(&list).map(Some)
 }
 
 /// Texts as PostgreSQL reads an array of them, which costs it less than JSON would.
-fn text_array(texts: impl Iterator<Item = String>) -> String {
+fn text_array<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     let quoted: Vec<String> =
         texts.map(|text| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))).collect();
     format!("{{{}}}", quoted.join(","))
@@ -70,7 +123,7 @@ fn unfit(key: &str, prefix: &str) -> SessionError {
 /// An event as JSON, if PostgreSQL can hold it.
 pub(crate) fn event(event: &Event) -> Result<Box<RawValue>, SessionError> {
     let invalid = |reason: String| SessionError::InvalidEvent { id: event.id.clone(), reason };
-    let text = event.to_stored_json().map_err(|error| invalid(error.to_string()))?;
+    let text = text(&Stored(event)).map_err(|error| invalid(error.to_string()))?;
     if has_nul(&text) || event.invocation_id.contains('\0') {
         return Err(invalid(
             "it contains U+0000, which PostgreSQL cannot hold; take it out or encode it".to_owned(),
@@ -89,7 +142,19 @@ fn has_nul(json: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::has_nul;
+    use super::{has_nul, text};
+
+    #[test]
+    fn a_float_never_looks_like_an_integer() {
+        let written = text(&[1.0, 0.1, 1e16, -1e20, 1.5e300, 1e-7]).unwrap();
+        let numbers: Vec<f64> = serde_json::from_str(&written).unwrap();
+        assert_eq!(numbers, [1.0, 0.1, 1e16, -1e20, 1.5e300, 1e-7]);
+        assert!(
+            written.starts_with("[1.0,0.1,10000000000000000.0,-100000000000000000000.0,15000"),
+            "{written}"
+        );
+        assert_eq!(written.matches('e').count(), 1, "only the small number has an exponent: {written}");
+    }
 
     #[test]
     fn a_nul_is_told_from_a_text_about_one() {

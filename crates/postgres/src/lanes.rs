@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use deadpool_postgres::Pool;
 use sessile_session::{Address, SessionError};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::append::commit;
 use crate::batch::{needed, session};
@@ -32,6 +32,8 @@ pub(crate) struct Lanes {
     connections: Arc<Semaphore>,
     /// A std mutex: it is never held across an `.await`.
     lanes: Arc<Mutex<Table>>,
+    /// Notified when a lane is done.
+    emptied: Arc<Notify>,
 }
 
 #[derive(Default)]
@@ -45,7 +47,7 @@ struct Table {
 impl Lanes {
     pub(crate) fn new(pool: Pool) -> Self {
         let connections = Arc::new(Semaphore::new((pool.status().max_size / 2).max(1)));
-        Self { pool, connections, lanes: Arc::default() }
+        Self { pool, connections, lanes: Arc::default(), emptied: Arc::default() }
     }
 
     /// Lines an event up if a lane has a row of it; returns it otherwise.
@@ -94,6 +96,17 @@ impl Lanes {
         tokio::spawn(self.clone().run(lane));
     }
 
+    /// Waits until all lanes are done.
+    pub(crate) async fn finish(&self) {
+        loop {
+            let emptied = self.emptied.notified();
+            if self.table().queues.is_empty() {
+                return;
+            }
+            emptied.await;
+        }
+    }
+
     async fn run(self, lane: u64) {
         let mut left = None;
         while let Some(mut waiting) = self.next(lane, &mut left) {
@@ -118,6 +131,7 @@ impl Lanes {
         if waiting.is_empty() {
             table.queues.remove(&lane);
             table.of.retain(|_, of| *of != lane);
+            self.emptied.notify_waiters();
             return None;
         }
         Some(waiting)

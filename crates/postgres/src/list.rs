@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use deadpool_postgres::Client;
 use sessile_session::{
-    ListPlace, ListQuery, PageWriter, ScopeKey, SessionError, SessionKey, StateMap, StoredPage,
+    Incarnation, ListPlace, ListQuery, PageWriter, ScopeKey, SessionError, SessionKey, StateMap, StoredPage,
     StoredSession, Unreadable, Version, doing,
 };
 use tokio_postgres::Row;
@@ -15,8 +15,8 @@ use tokio_postgres::types::ToSql;
 use crate::read::{corrupt, row_of};
 
 const LIST: &str = "
-    SELECT kind, named_user, named_id, content, changed_at, revision
-      FROM sessile_list($1, $2, $3, $4, $5, $6, $7, $8)
+    SELECT kind, named_user, named_id, content, changed_at, revision, incarnation
+      FROM sessile_list_sessions($1, $2, $3, $4, $5, $6, $7, $8)
 ";
 
 /// The Unix seconds that a timestamp of PostgreSQL can hold: to the year 294276.
@@ -75,6 +75,7 @@ fn session(
     let (user_version, user) = user.state()?;
     let session = parsed(row).map_err(|reason| bad("state", reason))?;
     Ok(StoredSession {
+        incarnation: Incarnation(row.get::<_, Option<i64>>("incarnation").map_or(0, i64::unsigned_abs)),
         version: version(row),
         app_version,
         user_version,

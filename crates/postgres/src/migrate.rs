@@ -1,14 +1,17 @@
 //! Making a database ours, without disturbing google-adk.
 
+use std::time::Duration;
+
 use deadpool_postgres::Pool;
 use sessile_session::{SessionError, doing};
 use tokio_postgres::Transaction;
 
 use crate::connection::unusable;
+use crate::failure::{is_locked, is_victim};
 use crate::patience::client;
 
 /// The last migration that this version knows.
-pub(crate) const LATEST: i32 = 4;
+pub(crate) const LATEST: i32 = 5;
 
 /// Held while migrating, so that many may start at once: any number that others do not use.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7305809920471)";
@@ -22,8 +25,45 @@ const NOTE: &str = "
         ON CONFLICT (key) DO UPDATE SET value = excluded.value
 ";
 
+/// The migrations since the first, in order; the second was replaced by the third.
+const MIGRATIONS: [(i32, &str); 7] = [
+    (3, include_str!("../migrations/0003_append.sql")),
+    (4, include_str!("../migrations/0004_list.sql")),
+    (5, include_str!("../migrations/0005_history.sql")),
+    (5, include_str!("../migrations/0005_list.sql")),
+    (5, include_str!("../migrations/0005_evaluate.sql")),
+    (5, include_str!("../migrations/0005_write.sql")),
+    (5, include_str!("../migrations/0005_commit.sql")),
+];
+
+/// How long a migration waits for tables that writers use, before it lets them go on and tries again. Other writers
+/// queue behind a lock that is waited for, so it must not be long.
+const PATIENCE: &str = "SET LOCAL lock_timeout = '2s'";
+
+/// How often it tries.
+const ATTEMPTS: u32 = 30;
+
 /// Creates or extends the tables.
 pub(crate) async fn migrate(pool: &Pool) -> Result<(), SessionError> {
+    let mut attempt = 1;
+    loop {
+        match try_migrate(pool).await {
+            Err(error) if attempt < ATTEMPTS && is_in_the_way(&error) => {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                attempt += 1;
+            }
+            done => return done,
+        }
+    }
+}
+
+/// Whether other transactions kept the migration from its locks; nothing of it was done.
+fn is_in_the_way(error: &SessionError) -> bool {
+    let SessionError::Backend { source, .. } = error else { return false };
+    source.downcast_ref().is_some_and(|error| is_locked(error) || is_victim(error))
+}
+
+async fn try_migrate(pool: &Pool) -> Result<(), SessionError> {
     let mut client = client(pool).await?;
     let transaction = client.transaction().await.map_err(doing("begin the migration"))?;
     transaction.batch_execute(LOCK).await.map_err(doing("wait for other migrations"))?;
@@ -34,6 +74,9 @@ pub(crate) async fn migrate(pool: &Pool) -> Result<(), SessionError> {
         return Err(unusable(format!(
             "the database was written by a newer Sessile (migration {version}, this one knows {LATEST}); upgrade this one"
         )));
+    }
+    if version < LATEST {
+        transaction.batch_execute(PATIENCE).await.map_err(doing("limit the wait for locks"))?;
     }
     if version < 1 {
         transaction.batch_execute(META).await.map_err(doing("create the table of migrations"))?;
@@ -48,14 +91,10 @@ pub(crate) async fn migrate(pool: &Pool) -> Result<(), SessionError> {
             transaction.batch_execute(extension).await.map_err(doing("extend the tables"))?;
         }
     }
-    if version < 3 {
-        // Replaces what the second migration added.
-        let append = include_str!("../migrations/0003_append.sql");
-        transaction.batch_execute(append).await.map_err(doing("add the function that appends"))?;
-    }
-    if version < 4 {
-        let list = include_str!("../migrations/0004_list.sql");
-        transaction.batch_execute(list).await.map_err(doing("add the function that lists"))?;
+    for (number, migration) in MIGRATIONS {
+        if version < number {
+            transaction.batch_execute(migration).await.map_err(doing("extend the tables"))?;
+        }
     }
     if version < LATEST {
         transaction.execute(NOTE, &[&LATEST.to_string()]).await.map_err(doing("note the migration"))?;

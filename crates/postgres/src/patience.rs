@@ -45,8 +45,38 @@ where
     }
 }
 
-/// Runs a statement that must not run twice. Until it is sent, a broken connection is replaced; after that,
-/// nobody knows whether it was done, and `advice` says how to find out.
+/// Runs a statement that has the same effect and answer when it runs twice, until a connection holds. If none does, it
+/// may have been done by an attempt whose answer was lost.
+pub(crate) async fn write_again(
+    pool: &Pool,
+    doing: (&'static str, &'static str),
+    statement: &str,
+    values: &[&(dyn ToSql + Sync)],
+) -> Result<Row, SessionError> {
+    let (mut attempt, mut lost) = (1, None);
+    loop {
+        match write(pool, doing, statement, values).await {
+            Ok(Some(row)) => return Ok(row),
+            Ok(None) => {
+                let source = "the database answered nothing".into();
+                return Err(SessionError::Backend { action: doing.0, source });
+            }
+            Err(in_doubt @ SessionError::InDoubt { .. }) => {
+                if !wait(attempt).await {
+                    return Err(in_doubt);
+                }
+                lost = Some(in_doubt);
+            }
+            // The server cannot be reached any more; an attempt before may have been done.
+            Err(SessionError::Unavailable { .. }) if let Some(in_doubt) = lost => return Err(in_doubt),
+            Err(error) => return Err(error),
+        }
+        attempt += 1;
+    }
+}
+
+/// Runs a statement that must not run twice. Until it is sent, a broken connection is replaced; after that it is not
+/// known whether it was done, and `advice` says how to find out.
 pub(crate) async fn write(
     pool: &Pool,
     (action, advice): (&'static str, &'static str),

@@ -6,16 +6,19 @@ use std::sync::Arc;
 use deadpool_postgres::Client;
 use futures_util::StreamExt;
 use sessile_session::{
-    BoxError, Event, EventWindow, ScopeKey, SessionError, SessionEvent, SessionKey, StateMap, StoredSession,
-    doing,
+    BoxError, Event, EventWindow, Incarnation, ScopeChange, ScopeKey, ScopeState, SessionError, SessionEvent,
+    SessionKey, StateMap, StoredSession, Version, doing,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+use crate::batch::{length, signed};
+
 /// A session with the state that it shares.
 const SESSION: &str = "
     SELECT 0 AS kind, s.user_id, s.id, s.state::text AS own, extract(epoch FROM s.update_time)::float8 AS time,
-           s.sessile_version AS version, s.sessile_initial::text AS initial,
+           s.sessile_version AS version, coalesce(s.sessile_incarnation, 0) AS incarnation,
+           s.sessile_initial::text AS initial,
            a.state::text AS app, coalesce(a.sessile_version, 0) AS app_version,
            u.state::text AS shared, coalesce(u.sessile_version, 0) AS user_version
       FROM sessions s
@@ -28,7 +31,7 @@ const SESSION: &str = "
 const EVENTS: &str = "
     SELECT 1, id, invocation_id, event_data::text,
            CASE WHEN event_data ? 'timestamp' THEN 0 ELSE extract(epoch FROM timestamp)::float8 END,
-           sessile_seq, NULL::text, NULL::text, 0::bigint, NULL::text, 0::bigint
+           sessile_seq, 0::bigint, NULL::text, NULL::text, 0::bigint, NULL::text, 0::bigint
       FROM events
      WHERE app_name = $1 AND user_id = $2 AND session_id = $3
        AND sessile_seq > $4 AND sessile_seq <= $5
@@ -77,18 +80,26 @@ pub(crate) async fn get(
     Ok(Some(session))
 }
 
-/// An event, as google-adk reads it: two columns override the JSON, the time is only a fallback.
 fn event(row: &Row, key: &SessionKey) -> Result<SessionEvent, SessionError> {
-    let id: String = row.get(1);
-    let data: Option<&str> = row.get(3);
-    let mut event = Event::from_stored_json(data.unwrap_or("{}"))
-        .map_err(|error| corrupt("events", "event_data", format!("{key}/{id}"), error))?;
-    event.invocation_id = row.get(2);
-    if event.timestamp == 0.0 {
-        event.timestamp = row.get(4);
-    }
-    event.id = id;
+    let data = row.get::<_, Option<&str>>(3).unwrap_or("{}");
+    let event = stored_event(key, row.get(1), row.get(2), row.get(4), data)?;
     Ok(SessionEvent { version: row.get::<_, i64>(5).unsigned_abs(), event: Arc::new(event) })
+}
+
+/// An event, as google-adk reads it: two columns override the JSON, the time is only a fallback.
+pub(crate) fn stored_event(
+    key: &SessionKey,
+    id: String,
+    invocation: String,
+    time: Option<f64>,
+    data: &str,
+) -> Result<Event, SessionError> {
+    let mut event = Event::from_stored_json(data)
+        .map_err(|error| corrupt("events", "event_data", format!("{key}/{id}"), error))?;
+    event.timestamp = event.timestamp.or(time);
+    event.invocation_id = invocation;
+    event.id = id;
+    Ok(event)
 }
 
 fn session(row: &Row, app: &str) -> Result<StoredSession, SessionError> {
@@ -107,6 +118,7 @@ fn session(row: &Row, app: &str) -> Result<StoredSession, SessionError> {
     };
     let version = |column: &str| row.get::<_, i64>(column).unsigned_abs();
     Ok(StoredSession {
+        incarnation: Incarnation(version("incarnation")),
         version: version("version"),
         app_version: version("app_version"),
         user_version: version("user_version"),
@@ -121,22 +133,56 @@ fn session(row: &Row, app: &str) -> Result<StoredSession, SessionError> {
     })
 }
 
-const APP_STATE: &str = "SELECT state::text FROM app_states WHERE app_name = $1";
-const USER_STATE: &str = "SELECT state::text FROM user_states WHERE app_name = $1 AND user_id = $2";
+const APP_STATE: &str = "SELECT state::text, sessile_version FROM app_states WHERE app_name = $1";
+const USER_STATE: &str =
+    "SELECT state::text, sessile_version FROM user_states WHERE app_name = $1 AND user_id = $2";
 
-pub(crate) async fn scope_state(client: &Client, scope: &ScopeKey) -> Result<StateMap, SessionError> {
+pub(crate) async fn scope_state(client: &Client, scope: &ScopeKey) -> Result<ScopeState, SessionError> {
     let (query, values): (_, Vec<&(dyn ToSql + Sync)>) = match scope {
         ScopeKey::App(app) => (APP_STATE, vec![app]),
         ScopeKey::User(app, user) => (USER_STATE, vec![app, user]),
     };
     let (table, row) = row_of(scope);
     let statement = client.prepare_cached(query).await.map_err(doing("read shared state"))?;
-    match client.query_opt(&statement, &values).await.map_err(doing("read shared state"))? {
-        Some(found) => {
-            serde_json::from_str(found.get(0)).map_err(|error| corrupt(table, "state", row, error))
-        }
-        None => Ok(StateMap::new()),
+    let Some(found) = client.query_opt(&statement, &values).await.map_err(doing("read shared state"))? else {
+        return Ok(ScopeState::default());
+    };
+    let state = serde_json::from_str(found.get(0)).map_err(|error| corrupt(table, "state", row, error))?;
+    Ok(ScopeState { version: found.get::<_, i64>(1).unsigned_abs(), state: Arc::new(state) })
+}
+
+/// Changes of shared state, newest first. A row has at least one change, so as many rows are enough.
+const APP_CHANGES: &str = "
+    SELECT changes::text, version FROM sessile_app_changes WHERE app_name = $1 AND version > $2
+     ORDER BY version DESC LIMIT $3
+";
+const USER_CHANGES: &str = "
+    SELECT changes::text, version FROM sessile_user_changes WHERE app_name = $1 AND version > $2 AND user_id = $4
+     ORDER BY version DESC LIMIT $3
+";
+
+pub(crate) async fn scope_changes(
+    client: &Client,
+    scope: &ScopeKey,
+    after: Version,
+    limit: usize,
+) -> Result<Vec<ScopeChange>, SessionError> {
+    let (bound, most) = (signed(after), length(limit));
+    let (query, table, values): (_, _, Vec<&(dyn ToSql + Sync)>) = match scope {
+        ScopeKey::App(app) => (APP_CHANGES, "sessile_app_changes", vec![app, &bound, &most]),
+        ScopeKey::User(app, user) => (USER_CHANGES, "sessile_user_changes", vec![app, &bound, &most, user]),
+    };
+    let statement = client.prepare_cached(query).await.map_err(doing("read the history of shared state"))?;
+    let rows = client.query(&statement, &values).await.map_err(doing("read the history of shared state"))?;
+    let mut changes = Vec::new();
+    for row in &rows {
+        let address = || format!("{} version {}", row_of(scope).1, row.get::<_, i64>(1));
+        let listed: Vec<ScopeChange> =
+            serde_json::from_str(row.get(0)).map_err(|error| corrupt(table, "changes", address(), error))?;
+        changes.extend(listed.into_iter().rev().filter(|change| change.version > after));
     }
+    changes.truncate(limit);
+    Ok(changes)
 }
 
 /// The table of shared state, and its row as errors name it.

@@ -1,16 +1,18 @@
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
 use sessile_session::{
-    Address, Appended, Commit, EventWindow, ListQuery, NewSession, ScopeKey, SessionError, SessionKey,
-    StateMap, Store, StoredPage, StoredSession, Version,
+    Address, Appended, Commit, EventWindow, Expect, Incarnation, ListQuery, NewSession, ScopeChange,
+    ScopeKey, ScopeState, ScopeWrite, ScopeWritten, SessionError, SessionKey, Store, StoredPage,
+    StoredSession, Version,
 };
-use sessile_state::{Delta, Scope};
 use tokio_postgres::types::ToSql;
 
 use crate::addresses::addresses;
+use crate::batch::{length, signed};
 use crate::committer::Committer;
 use crate::connection::PostgresOptions;
 use crate::failure::is_corrupt;
+use crate::json;
 use crate::list::list;
 use crate::migrate::migrate;
 use crate::patience::{self, again, client, located};
@@ -22,12 +24,13 @@ pub struct PostgresStore {
     committer: Committer,
 }
 
-/// What is being done, and what to do when nobody knows whether it was done.
+/// What is being done, and what to do when it is not known whether it was done.
 const CREATING: (&str, &str) =
     ("create a session", "create it again: that is refused as already existing if it was done");
 const DELETING: (&str, &str) =
     ("delete a session", "delete it again: that answers that there was none if it was done");
-const WRITING: (&str, &str) = ("write shared state", "read the state, and write it again if need be");
+const WRITING: (&str, &str) =
+    ("write shared state", "write it again with the same request id: if it was done, that changes nothing");
 
 /// How the connections of a pool are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,18 +45,24 @@ pub struct PoolUse {
     pub waiting: usize,
 }
 
-const CREATE: &str = "SELECT sessile_create($1::text::jsonb)";
+const CREATE: &str = "
+    SELECT status, update_time, actual, detail::text, user_state, user_version, app_state, app_version
+      FROM sessile_create_session($1::text::jsonb)
+";
 const DELETE: &str = "
     WITH held AS (
-        SELECT sessile_version FROM sessions WHERE app_name = $1 AND user_id = $2 AND id = $3 FOR UPDATE
+        SELECT sessile_version AS version, coalesce(sessile_incarnation, 0) AS incarnation FROM sessions
+         WHERE app_name = $1 AND user_id = $2 AND id = $3 FOR UPDATE
     ), gone AS (
         DELETE FROM sessions WHERE app_name = $1 AND user_id = $2 AND id = $3
-           AND (SELECT sessile_version FROM held) = coalesce($4, (SELECT sessile_version FROM held))
+           AND (SELECT version = coalesce($4, version) AND incarnation = coalesce($5, incarnation) FROM held)
     )
-    SELECT sessile_version FROM held
+    SELECT version, incarnation FROM held
 ";
-const WRITE_APP: &str = "SELECT sessile_write_app($1, $2::text::jsonb, $3)";
-const WRITE_USER: &str = "SELECT sessile_write_user($1, $2, $3::text::jsonb, $4)";
+const WRITE: &str = "
+    SELECT status, version, actual, detail::text, state, known, later
+      FROM sessile_write_scope($1, $2, $3::text::jsonb, $4::text::text[], $5, $6, $7::text::jsonb, $8, $9, $10)
+";
 
 impl PostgresStore {
     /// Reaches a server, and makes or extends the tables if need be.
@@ -93,30 +102,15 @@ impl PostgresStore {
     }
 }
 
-/// A session that is made and cannot be read: nobody may be told that nothing was done.
-fn created_unread(error: SessionError) -> SessionError {
-    match error {
-        SessionError::Unavailable { .. } | SessionError::Backend { .. } => {
-            let (action, advice) = CREATING;
-            SessionError::InDoubt { action, advice, source: error.into() }
-        }
-        other => other,
-    }
-}
-
 #[async_trait]
 impl Store for PostgresStore {
     async fn create(&self, new: NewSession) -> Result<StoredSession, SessionError> {
         let json = write::new_session(&new)?;
-        let created = match patience::write(&self.pool, CREATING, CREATE, &[&json.get()]).await {
-            Ok(created) => created,
-            Err(error) => return Err(located(&self.pool, &new.key, error).await),
-        };
-        if !created.is_some_and(|row| row.get(0)) {
-            return Err(SessionError::AlreadyExists { key: new.key });
+        // The incarnation tells whether an attempt whose answer was lost created it.
+        match patience::write_again(&self.pool, CREATING, CREATE, &[&json.get()]).await {
+            Ok(row) => write::created(&new, &row),
+            Err(error) => Err(located(&self.pool, &new.key, error).await),
         }
-        let made = self.get(&new.key, EventWindow::ALL).await.map_err(created_unread)?;
-        made.ok_or(SessionError::NotFound { key: new.key })
     }
 
     async fn get(
@@ -131,47 +125,74 @@ impl Store for PostgresStore {
         again(|| async move { list(&client(&self.pool).await?, query).await }).await
     }
 
-    async fn delete(&self, key: &SessionKey, expect: Option<Version>) -> Result<bool, SessionError> {
-        let expected = expect.map(|version| i64::try_from(version).unwrap_or(i64::MAX));
-        let values: [&(dyn ToSql + Sync); 4] = [&key.app(), &key.user(), &key.id(), &expected];
+    async fn delete(&self, key: &SessionKey, expect: Expect) -> Result<bool, SessionError> {
+        let (version, incarnation) =
+            (expect.session.map(signed), expect.incarnation.map(|incarnation| signed(incarnation.0)));
+        let values: [&(dyn ToSql + Sync); 5] = [&key.app(), &key.user(), &key.id(), &version, &incarnation];
         let Some(held) = patience::write(&self.pool, DELETING, DELETE, &values).await? else {
             return Ok(false);
         };
-        let actual = held.get::<_, i64>(0).unsigned_abs();
-        match expect.filter(|expected| *expected != actual) {
-            Some(expected) => {
-                Err(SessionError::Conflict { key: key.clone(), scope: Scope::Session, expected, actual })
-            }
-            None => Ok(true),
-        }
+        let number = |column: &str| held.get::<_, i64>(column).unsigned_abs();
+        expect.check_session(key, Incarnation(number("incarnation")), number("version"))?;
+        Ok(true)
     }
 
     async fn append(&self, commit: Commit) -> Result<Appended, SessionError> {
         self.committer.append(commit).await
     }
 
-    async fn scope_state(&self, scope: &ScopeKey) -> Result<StateMap, SessionError> {
+    async fn scope_state(&self, scope: &ScopeKey) -> Result<ScopeState, SessionError> {
         again(|| async move { read::scope_state(&client(&self.pool).await?, scope).await }).await
     }
 
-    async fn write_scope(&self, scope: &ScopeKey, delta: Delta, time: f64) -> Result<(), SessionError> {
-        let written = match scope {
-            ScopeKey::App(app) => {
-                let json = write::scope_delta(&delta, Scope::App)?;
-                patience::write(&self.pool, WRITING, WRITE_APP, &[app, &json.get(), &time]).await
-            }
-            ScopeKey::User(app, user) => {
-                let json = write::scope_delta(&delta, Scope::User)?;
-                patience::write(&self.pool, WRITING, WRITE_USER, &[app, user, &json.get(), &time]).await
-            }
+    async fn write_scope(&self, write: ScopeWrite) -> Result<ScopeWritten, SessionError> {
+        let (app, user) = match &write.scope {
+            ScopeKey::App(app) => (app, None),
+            ScopeKey::User(app, user) => (app, Some(user)),
         };
-        match written {
-            Err(error) if is_corrupt(&error) => self.scope_state(scope).await.and(Err(error)),
-            written => written.map(drop),
+        let texts = json::delta(&write.delta, write.scope.scope())?;
+        let (delta, names) =
+            (texts.as_ref().map(|texts| &texts.delta), texts.as_ref().map(|texts| &texts.names));
+        let guards = json::guards(&write.guards, write.scope.scope())?;
+        let guards = guards.as_ref().map(|guards| guards.get());
+        let (expect, limit) = (write.expect.map(signed), write.max_scope_bytes.map(length));
+        let values: [&(dyn ToSql + Sync); 10] = [
+            app,
+            &user,
+            &delta,
+            &names,
+            &write.time,
+            &expect,
+            &guards,
+            &limit,
+            &write.request,
+            &write.principal,
+        ];
+        match patience::write_again(&self.pool, WRITING, WRITE, &values).await {
+            Ok(row) => write::written(&write, &row),
+            Err(error) if is_corrupt(&error) => self.scope_state(&write.scope).await.and(Err(error)),
+            Err(error) => Err(error),
         }
+    }
+
+    async fn scope_changes(
+        &self,
+        scope: &ScopeKey,
+        after: Version,
+        limit: usize,
+    ) -> Result<Vec<ScopeChange>, SessionError> {
+        let read =
+            || async move { read::scope_changes(&client(&self.pool).await?, scope, after, limit).await };
+        again(read).await
     }
 
     async fn addresses(&self, after: Option<&Address>, limit: usize) -> Result<Vec<Address>, SessionError> {
         again(|| async move { addresses(&client(&self.pool).await?, after, limit).await }).await
+    }
+
+    async fn close(&self) -> Result<(), SessionError> {
+        self.committer.finish().await?;
+        self.pool.close();
+        Ok(())
     }
 }

@@ -1,82 +1,326 @@
-//! What is written, as the JSON that the database's functions take.
+//! What is written, as the database's functions take it and answer it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use sessile_session::{
-    Appended, Commit, NewSession, SessionError, SessionKey, StateMap, Version, apply, next_update_time,
+    Appended, Commit, Event, Incarnation, NewSession, ScopeChange, ScopeKey, ScopeWrite, ScopeWritten,
+    Scopes, SessionError, SessionEvent, SessionKey, StateMap, StoredSession, Version, apply, committed,
+    doing, next_update_time,
 };
-use sessile_state::{Delta, Scope};
+use sessile_state::{Change, Delta, Scope, SharedValue};
 use tokio_postgres::Row;
 
 use crate::json::{Fields, delta, event, raw, state_value};
+use crate::read::{corrupt, row_of};
 
-/// What `sessile_append_all` answered to a commit.
+/// What `sessile_commit` answered to a commit.
 pub(crate) fn appended(commit: &Commit, row: &Row) -> Result<Appended, SessionError> {
-    let key = commit.key.clone();
-    let version = |column: &str| row.get::<_, Option<i64>>(column).map_or(0, i64::unsigned_abs);
+    let key = &commit.key;
     let conflict = |scope: Scope, expected: Option<Version>| {
-        Err(SessionError::Conflict {
-            key: key.clone(),
-            scope,
-            expected: expected.unwrap_or(0),
-            actual: version("actual"),
-        })
+        let (key, expected, actual) = (key.clone(), expected.unwrap_or(0), number(row, "actual"));
+        Err(SessionError::Conflict { key, scope, expected, actual })
     };
+    let too_large = |scope: Scope| Err(size_error(row, scope, commit.max_scope_bytes));
+    let event = match row.get::<_, &str>("status") {
+        "done" => match row.get::<_, Option<&str>>("detail") {
+            None => commit.event.clone(),
+            Some(detail) => Arc::new(with_results(commit, detail)?),
+        },
+        "known" => known_event(key, row.get("known"))?,
+        "missing" => return Err(SessionError::NotFound { key: key.clone() }),
+        "replaced" => return Err(SessionError::Replaced { key: key.clone() }),
+        "session" => return conflict(Scope::Session, commit.expect.session),
+        "user" => return conflict(Scope::User, commit.expect.user),
+        "app" => return conflict(Scope::App, commit.expect.app),
+        "session_size" => return too_large(Scope::Session),
+        "user_size" => return too_large(Scope::User),
+        "app_size" => return too_large(Scope::App),
+        "overwritten" => return Err(overwritten(row)),
+        "operation" => return Err(operation(row, key, |key| commit.event.actions.state_delta.get(key))),
+        other => return Err(unknown_status(other)),
+    };
+    let state = match commit.answer.state {
+        true => Some(scopes(row, key)?),
+        false => None,
+    };
+    Ok(Appended {
+        is_known: row.get::<_, &str>("status") == "known",
+        version: number(row, "version"),
+        update_time: row.get::<_, Option<f64>>("update_time").unwrap_or(0.0),
+        incarnation: Incarnation(number(row, "incarnation")),
+        event,
+        between: earlier_events(key, row.get("earlier"))?,
+        state,
+    })
+}
+
+/// What `sessile_write_scope` answered to a write.
+pub(crate) fn written(write: &ScopeWrite, row: &Row) -> Result<ScopeWritten, SessionError> {
+    let scope = &write.scope;
+    let version = number(row, "version");
+    let state = || state_map(row, "state", scope);
     match row.get::<_, &str>("status") {
-        "done" | "again" => Ok(Appended {
-            version: version("version"),
-            update_time: row.get::<_, Option<f64>>("update_time").unwrap_or(0.0),
-        }),
-        "missing" => Err(SessionError::NotFound { key }),
-        "other_event" => Err(SessionError::EventConflict { key, id: commit.event.id.clone() }),
-        "session" => conflict(Scope::Session, commit.expect.session),
-        "user" => conflict(Scope::User, commit.expect.user),
-        "app" => conflict(Scope::App, commit.expect.app),
-        other => Err(SessionError::Backend {
-            action: "append an event",
-            source: format!("answer {other:?}").into(),
-        }),
+        "done" => Ok(ScopeWritten { version, state: Arc::new(state()?), known: None }),
+        "known" => {
+            let mut state = state()?;
+            for later in parsed::<Vec<ScopeChange>>(row, "later", scope)?.into_iter().flatten() {
+                later.undo(&mut state).map_err(doing("compute an earlier state"))?;
+            }
+            let known = parsed::<Delta>(row, "known", scope)?;
+            Ok(ScopeWritten {
+                version,
+                state: Arc::new(state),
+                known: Some(known.unwrap_or_else(Delta::new)),
+            })
+        }
+        "version" => {
+            let expected = write.expect.unwrap_or(0);
+            Err(SessionError::ScopeConflict { scope: scope.clone(), expected, actual: number(row, "actual") })
+        }
+        "overwritten" => Err(overwritten(row)),
+        "operation" => {
+            let refused = Refused::of(row)?;
+            let change = write.delta.get(Scope::of(&refused.key).1);
+            Err(refused.explained(change, scope.to_string()))
+        }
+        "size" => Err(size_error(row, scope.scope(), write.max_scope_bytes)),
+        other => Err(unknown_status(other)),
     }
 }
 
-/// A session for `sessile_create`.
+/// What `sessile_create_session` answered.
+pub(crate) fn created(new: &NewSession, row: &Row) -> Result<StoredSession, SessionError> {
+    let too_large = |scope: Scope| Err(size_error(row, scope, new.max_scope_bytes));
+    match row.get::<_, &str>("status") {
+        "done" => {}
+        "exists" => return Err(SessionError::AlreadyExists { key: new.key.clone() }),
+        "operation" => {
+            let change = |key: &str| match Scope::of(key) {
+                (Scope::App, name) => new.app.get(name),
+                (_, name) => new.user.get(name),
+            };
+            return Err(operation(row, &new.key, change));
+        }
+        "session_size" => return too_large(Scope::Session),
+        "user_size" => return too_large(Scope::User),
+        "app_size" => return too_large(Scope::App),
+        other => return Err(unknown_status(other)),
+    }
+    let mut state = new.session.clone();
+    new.events.iter().for_each(|(_, changes)| apply(&mut state, changes));
+    let events = (1..).zip(&new.events);
+    Ok(StoredSession {
+        key: new.key.clone(),
+        incarnation: new.incarnation,
+        version: new.events.len() as Version,
+        app_version: number(row, "app_version"),
+        user_version: number(row, "user_version"),
+        update_time: row.get::<_, Option<f64>>("update_time").unwrap_or(new.time),
+        session: Arc::new(state),
+        app: Arc::new(state_map(row, "app_state", &ScopeKey::app_of(&new.key))?),
+        user: Arc::new(state_map(row, "user_state", &ScopeKey::user_of(&new.key))?),
+        initial: Some(Arc::new(new.session.clone())),
+        events: Arc::new(
+            events.map(|(version, (event, _))| SessionEvent { version, event: event.clone() }).collect(),
+        ),
+    })
+}
+
+/// A session for `sessile_create_session`.
 pub(crate) fn new_session(new: &NewSession) -> Result<Box<RawValue>, SessionError> {
     let mut state = new.session.clone();
-    let mut update_time = new.time;
+    let (mut update_time, mut bytes) = (new.time, 0);
     let mut events = Vec::with_capacity(new.events.len());
     for (listed, changes) in &new.events {
         apply(&mut state, changes);
-        update_time = next_update_time(update_time, listed.timestamp);
+        update_time = next_update_time(update_time, listed.time());
+        let data = event(listed)?;
+        bytes += data.get().len();
         let mut fields = Fields::new();
         fields.insert("event_id", raw(&listed.id)?);
         fields.insert("invocation", raw(&listed.invocation_id)?);
-        fields.insert("time", raw(&listed.timestamp)?);
-        fields.insert("event", event(listed)?);
+        fields.insert("time", raw(&listed.time())?);
+        fields.insert("event", data);
         events.push(fields);
     }
-    let mut fields = address(&new.key)?;
-    fields.insert("time", raw(&new.time)?);
-    fields.insert("update_time", raw(&update_time)?);
-    fields.insert("initial", state_map(&new.session)?);
-    fields.insert("state", state_map(&state)?);
-    fields.insert("app_delta", delta(&new.app, Scope::App)?);
-    fields.insert("user_delta", delta(&new.user, Scope::User)?);
-    fields.insert("events", raw(&events)?);
+    let mut fields = Fields::from([
+        ("app", raw(new.key.app())?),
+        ("user", raw(new.key.user())?),
+        ("id", raw(new.key.id())?),
+        ("incarnation", raw(&new.incarnation.0)?),
+        ("time", raw(&new.time)?),
+        ("update_time", raw(&update_time)?),
+        ("bytes", raw(&bytes)?),
+        ("initial", json_map(&new.session)?),
+        ("state", json_map(&state)?),
+        ("events", raw(&events)?),
+    ]);
+    if let Some(limit) = new.max_scope_bytes {
+        fields.insert("max_bytes", raw(&limit)?);
+    }
+    for (scope, changes, names) in [
+        (Scope::App, &new.app, ["app_delta", "app_names"]),
+        (Scope::User, &new.user, ["user_delta", "user_names"]),
+    ] {
+        if let Some(texts) = delta(changes, scope)? {
+            fields.insert(names[0], RawValue::from_string(texts.delta).map_err(doing("write JSON"))?);
+            fields.insert(names[1], raw(&changes.iter().map(|(name, _)| name).collect::<Vec<_>>())?);
+        }
+    }
     raw(&fields)
 }
 
-/// A delta for `sessile_write_app` or `sessile_write_user`.
-pub(crate) fn scope_delta(changes: &Delta, scope: Scope) -> Result<Box<RawValue>, SessionError> {
-    delta(changes, scope)
+/// The event as it was stored: with what its operations came to, and what it overwrote.
+fn with_results(commit: &Commit, detail: &str) -> Result<Event, SessionError> {
+    #[derive(serde::Deserialize)]
+    struct Detail {
+        results: BTreeMap<String, SharedValue>,
+        #[serde(default)]
+        overwrote: BTreeMap<String, SharedValue>,
+    }
+    let Detail { results, overwrote } =
+        serde_json::from_str(detail).map_err(doing("read what was committed"))?;
+    let mut changes = commit.event.actions.state_delta.clone();
+    results.into_iter().for_each(|(key, value)| changes.set(key, value));
+    Ok(committed(&commit.event, changes, overwrote))
 }
 
-fn state_map(state: &StateMap) -> Result<Box<RawValue>, SessionError> {
-    let mut values = std::collections::BTreeMap::new();
+/// An event as the functions of the database tell it.
+type Told = (String, String, Option<f64>, Option<Box<RawValue>>);
+
+fn known_event(key: &SessionKey, told: Option<&str>) -> Result<Arc<Event>, SessionError> {
+    let told: Told = serde_json::from_str(told.unwrap_or("null")).map_err(doing("read an event"))?;
+    told_event(key, told)
+}
+
+fn earlier_events(key: &SessionKey, told: Option<&str>) -> Result<Vec<SessionEvent>, SessionError> {
+    let Some(told) = told else { return Ok(Vec::new()) };
+    type Listed = (Version, String, String, Option<f64>, Option<Box<RawValue>>);
+    let listed: Vec<Listed> = serde_json::from_str(told).map_err(doing("read events"))?;
+    let read = |(version, id, invocation, time, data)| {
+        Ok(SessionEvent { version, event: told_event(key, (id, invocation, time, data))? })
+    };
+    listed.into_iter().map(read).collect()
+}
+
+fn told_event(key: &SessionKey, (id, invocation, time, data): Told) -> Result<Arc<Event>, SessionError> {
+    let data = data.as_ref().map_or("{}", |data| data.get());
+    crate::read::stored_event(key, id, invocation, time, data).map(Arc::new)
+}
+
+/// The state of the three scopes as of a commit.
+fn scopes(row: &Row, key: &SessionKey) -> Result<Scopes, SessionError> {
+    let session: &str = row.get::<_, Option<&str>>("session_state").unwrap_or("{}");
+    let session = serde_json::from_str(session)
+        .map_err(|error| corrupt("sessions", "state", key.to_string(), error))?;
+    Ok(Scopes {
+        session: Arc::new(session),
+        user: Arc::new(state_map(row, "user_state", &ScopeKey::user_of(key))?),
+        user_version: number(row, "user_version"),
+        app: Arc::new(state_map(row, "app_state", &ScopeKey::app_of(key))?),
+        app_version: number(row, "app_version"),
+    })
+}
+
+/// Shared state; empty if there is no row.
+fn state_map(row: &Row, column: &str, scope: &ScopeKey) -> Result<StateMap, SessionError> {
+    Ok(parsed(row, column, scope)?.unwrap_or_else(StateMap::new))
+}
+
+fn parsed<T: serde::de::DeserializeOwned>(
+    row: &Row,
+    column: &str,
+    scope: &ScopeKey,
+) -> Result<Option<T>, SessionError> {
+    let (table, address) = row_of(scope);
+    let text: Option<&str> = row.get(column);
+    text.map(serde_json::from_str).transpose().map_err(|error| corrupt(table, "state", address, error))
+}
+
+/// An operation that could not be applied.
+struct Refused {
+    key: String,
+    /// `None` if the key is absent; a null is a value.
+    found: Option<SharedValue>,
+}
+
+impl Refused {
+    fn of(row: &Row) -> Result<Self, SessionError> {
+        let detail = row.get::<_, Option<&str>>("detail").unwrap_or("{}");
+        let mut fields: BTreeMap<String, SharedValue> =
+            serde_json::from_str(detail).map_err(doing("read why an operation was refused"))?;
+        let key = fields.get("key").and_then(|key| key.as_str()).map_or_else(String::new, str::to_owned);
+        Ok(Self { key, found: fields.remove("found") })
+    }
+
+    /// Why it could not: applying it here fails for the same reason.
+    fn explained(self, change: Option<&Change>, owner: String) -> SessionError {
+        let Self { key, found } = self;
+        match change.map(|change| change.apply(found.as_ref())) {
+            Some(Err(source)) => SessionError::Operation { key, owner, found: found.map(Box::new), source },
+            _ => SessionError::Backend {
+                action: "apply an operation",
+                source: format!("the database refused the operation on {key:?}").into(),
+            },
+        }
+    }
+}
+
+fn operation<'a>(
+    row: &Row,
+    key: &SessionKey,
+    change_of: impl FnOnce(&str) -> Option<&'a Change>,
+) -> SessionError {
+    let refused = match Refused::of(row) {
+        Ok(refused) => refused,
+        Err(error) => return error,
+    };
+    let owner = match Scope::of(&refused.key).0 {
+        Scope::App => ScopeKey::app_of(key).to_string(),
+        Scope::User => ScopeKey::user_of(key).to_string(),
+        Scope::Session | Scope::Temp => key.to_string(),
+    };
+    let change = change_of(&refused.key);
+    refused.explained(change, owner)
+}
+
+/// The keys that a guard refuses, with what they hold.
+fn overwritten(row: &Row) -> SessionError {
+    #[derive(serde::Deserialize)]
+    struct Differs {
+        current: BTreeMap<String, SharedValue>,
+        absent: Vec<String>,
+    }
+    let detail = row.get::<_, Option<&str>>("detail").unwrap_or("null");
+    match serde_json::from_str::<Differs>(detail) {
+        Ok(Differs { current, absent }) => {
+            let present = current.into_iter().map(|(key, value)| (key, Some(value)));
+            let absent = absent.into_iter().map(|key| (key, None));
+            SessionError::Overwritten { current: present.chain(absent).collect() }
+        }
+        Err(error) => doing("read what was changed meanwhile")(error),
+    }
+}
+
+fn size_error(row: &Row, scope: Scope, limit: Option<usize>) -> SessionError {
+    let size = usize::try_from(number(row, "actual")).unwrap_or(usize::MAX);
+    SessionError::TooLarge { scope, size, limit: limit.unwrap_or(0) }
+}
+
+fn unknown_status(status: &str) -> SessionError {
+    SessionError::Backend { action: "write", source: format!("the database answered {status:?}").into() }
+}
+
+fn number(row: &Row, column: &str) -> u64 {
+    row.get::<_, Option<i64>>(column).map_or(0, i64::unsigned_abs)
+}
+
+fn json_map(state: &StateMap) -> Result<Box<RawValue>, SessionError> {
+    let mut values = BTreeMap::new();
     for (key, value) in state {
         values.insert(key.as_str(), state_value(key, value, "")?);
     }
     raw(&values)
-}
-
-fn address(key: &SessionKey) -> Result<Fields, SessionError> {
-    Ok(Fields::from([("app", raw(key.app())?), ("user", raw(key.user())?), ("id", raw(key.id())?)]))
 }

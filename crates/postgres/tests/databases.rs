@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use sessile_conformance::tables;
 use sessile_postgres::{PostgresOptions, PostgresSchema, PostgresStore};
 use sessile_session::{
-    CreateSession, Event, EventActions, EventWindow, Session, SessionError, SessionKey, SessionService,
+    CreateSession, Event, EventActions, EventWindow, Expect, ScopeKey, Session, SessionError, SessionKey,
+    SessionService,
 };
 use support::{connect, new_schema, server, sql};
 
@@ -51,26 +52,152 @@ async fn another_connection_sees_everything() {
     assert_eq!(serde_json::to_value(second.state_at(&key("s"), 0).await.unwrap()).unwrap(), json!({"a": 1}));
 }
 
-#[tokio::test]
-async fn a_database_of_the_second_migration_is_brought_up_to_date() {
+/// A database as an earlier version of Sessile left it, with a session that has two events.
+async fn old_database(migration: u32) -> String {
     let url = new_schema().await;
-    let first = service(&url).await;
-    let mut session = first.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
-    // What the third migration adds is missing, and what it replaces is there.
+    for (number, statements) in [
+        (1, include_str!("../migrations/0001_adk.sql")),
+        (1, include_str!("../migrations/0001_versions.sql")),
+        (1, include_str!("../migrations/0001_functions.sql")),
+        (3, include_str!("../migrations/0003_append.sql")),
+        (4, include_str!("../migrations/0004_list.sql")),
+    ] {
+        if number <= migration {
+            sql(&url, statements).await;
+        }
+    }
+    let meta = format!(
+        "CREATE TABLE sessile_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+         INSERT INTO sessile_meta VALUES ('migration', '{migration}')"
+    );
+    sql(&url, &meta).await;
     sql(
         &url,
-        "DROP FUNCTION sessile_moment_after; UPDATE sessile_meta SET value = '2' WHERE key = 'migration'",
+        r#"INSERT INTO sessions VALUES ('shop', 'ada', 'old', '{"b": 2}', '2026-01-01', '2026-01-02', 2, '{"a": 1}');
+           INSERT INTO app_states VALUES ('shop', '{"n": 5}', '2026-01-01', 7);
+           INSERT INTO user_states VALUES ('shop', 'ada', '{}', '2026-01-01', 1);
+           INSERT INTO events VALUES
+               ('e1', 'shop', 'ada', 'old', 'i', '2026-01-01',
+                '{"author": "x", "timestamp": 1767225600, "actions": {"state_delta": {"b": 2}}}', 1),
+               ('e2', 'shop', 'ada', 'old', 'i', '2026-01-02',
+                '{"author": "x", "timestamp": 1767312000, "actions": {"state_delta": {"a": null}},
+                  "custom_metadata": {"sessile:removed": ["a"]}}', 2);"#,
     )
     .await;
-    let second = service(&url).await;
-    for _ in 0..2 {
+    url
+}
+
+#[tokio::test]
+async fn a_database_of_any_earlier_migration_is_brought_up_to_date() {
+    for migration in 1..=4 {
+        let url = old_database(migration).await;
+        let service = service(&url).await;
+        let mut session = stored(&service, "old").await;
+        assert_eq!((session.version(), session.incarnation().0), (2, 0), "what was there has no incarnation");
+        assert_eq!(service.state_at(&key("old"), 1).await.unwrap().len(), 2);
+        let own = service.state_at(&key("old"), 2).await.unwrap();
+        assert_eq!(json!(own), json!({"b": 2}), "an old removal is still one");
+
+        let mut delta = sessile_state::Delta::new();
+        delta.add("app:n", 1);
+        let event = Event::new("agent").with_actions(EventActions::from_delta(delta)).with_timestamp(2.5e11);
+        service.append(&mut session, event.clone()).await.unwrap();
         let before = session.last_update_time();
-        let event = Event { timestamp: 2.5e11, ..setting(json!({"a": 1})) };
-        second.append(&mut session, event).await.unwrap();
-        assert!(session.last_update_time() > before);
+        service.append(&mut session, event).await.unwrap();
+        assert!(session.last_update_time() > before, "a changed session has a changed time in every year");
+        assert_eq!(stored(&service, "old").await.state().get::<u64>("app:n"), Some(7));
+        let changes = service.store().scope_changes(&ScopeKey::App("shop".to_owned()), 0, 10).await.unwrap();
+        assert_eq!(
+            changes.iter().map(|change| change.version).collect::<Vec<_>>(),
+            [9, 8],
+            "its version goes on"
+        );
+
+        let schema = PostgresSchema::of(&PostgresOptions::from_url(&url).unwrap()).await.unwrap();
+        assert_eq!(schema.migration, schema.latest);
+        drop(connect(&url).await); // and again, there is nothing left to do
+        let new = service.create(CreateSession::new("shop", "ada")).await.unwrap();
+        assert_ne!(new.incarnation().0, 0);
     }
-    let schema = PostgresSchema::of(&PostgresOptions::from_url(&url).unwrap()).await.unwrap();
-    assert_eq!(schema.migration, schema.latest);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_database_is_migrated_while_others_write_to_it() {
+    let url = old_database(4).await;
+    // As google-adk writes: sessions first, then shared state, then the event, in one transaction.
+    let writers: Vec<_> = (0..3)
+        .map(|writer| {
+            let url = url.clone();
+            tokio::spawn(async move {
+                for n in 0..40 {
+                    sql(
+                        &url,
+                        &format!(
+                            "BEGIN;
+                             UPDATE sessions SET update_time = now() WHERE id = 'old';
+                             UPDATE app_states SET state = state || '{{\"w{writer}\": {n}}}' WHERE app_name = 'shop';
+                             INSERT INTO events (id, app_name, user_id, session_id, invocation_id, timestamp, event_data)
+                             VALUES ('w{writer}-{n}', 'shop', 'ada', 'old', 'i', now(), '{{}}');
+                             COMMIT"
+                        ),
+                    )
+                    .await;
+                }
+            })
+        })
+        .collect();
+    let starts: Vec<_> = (0..4)
+        .map(|_| {
+            let url = url.clone();
+            tokio::spawn(async move { PostgresStore::connect_url(&url).await.map(drop) })
+        })
+        .collect();
+    for start in starts {
+        start.await.unwrap().unwrap();
+    }
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    let service = service(&url).await;
+    let read = stored(&service, "old").await;
+    assert_eq!((read.version(), read.events().len()), (122, 122));
+    let versions: Vec<u64> = read.events().iter().map(|event| event.version).collect();
+    assert_eq!(versions, (1..=122).collect::<Vec<_>>());
+    for writer in 0..3 {
+        assert_eq!(read.state().get::<u64>(&format!("app:w{writer}")), Some(39));
+    }
+}
+
+#[tokio::test]
+async fn a_role_without_rights_on_our_tables_writes_to_google_adks() {
+    let url = new_schema().await;
+    let service = service(&url).await;
+    service.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
+    let schema = url.rsplit("%3D").next().unwrap().to_owned();
+    sql(
+        &url,
+        &format!(
+            "CREATE ROLE foreign_{schema};
+             GRANT USAGE ON SCHEMA {schema} TO foreign_{schema};
+             GRANT SELECT, INSERT, UPDATE ON sessions, events, app_states, user_states TO foreign_{schema};
+             SET ROLE foreign_{schema};
+             INSERT INTO sessions (app_name, user_id, id, state, create_time, update_time)
+                 VALUES ('shop', 'eve', 'theirs', '{{}}', now(), now());
+             INSERT INTO user_states (app_name, user_id, state, update_time) VALUES ('shop', 'eve', '{{}}', now());
+             INSERT INTO app_states (app_name, state, update_time) VALUES ('other', '{{}}', now());
+             INSERT INTO events (id, app_name, user_id, session_id, invocation_id, timestamp, event_data)
+                 VALUES ('e', 'shop', 'eve', 'theirs', 'i', now(), '{{}}');
+             UPDATE app_states SET state = '{{\"x\": 1}}' WHERE app_name = 'shop';
+             RESET ROLE;
+             DROP OWNED BY foreign_{schema};
+             DROP ROLE foreign_{schema};"
+        ),
+    )
+    .await;
+    let read = service.get(&SessionKey::new("shop", "eve", "theirs").unwrap(), EventWindow::ALL).await;
+    let read = read.unwrap().unwrap();
+    assert_eq!((read.version(), read.state().get::<u32>("app:x")), (1, Some(1)));
+    assert_ne!(read.incarnation().0, 0);
 }
 
 #[tokio::test]
@@ -85,26 +212,6 @@ async fn many_may_start_on_an_empty_database_at_once() {
     for start in starts {
         start.await.unwrap().unwrap();
     }
-}
-
-#[tokio::test]
-async fn a_database_of_the_first_migration_gets_the_second() {
-    let url = new_schema().await;
-    sql(&url, include_str!("../migrations/0001_adk.sql")).await;
-    sql(&url, include_str!("../migrations/0001_versions.sql")).await;
-    sql(&url, include_str!("../migrations/0001_functions.sql")).await;
-    sql(
-        &url,
-        "CREATE TABLE sessile_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-         INSERT INTO sessile_meta VALUES ('migration', '1')",
-    )
-    .await;
-
-    let service = service(&url).await;
-    let mut session = service.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
-    service.append(&mut session, setting(json!({"a": 1, "user:u": 2}))).await.unwrap();
-    assert_eq!(stored(&service, "s").await.version(), 1);
-    drop(connect(&url).await); // and again, there is nothing left to do
 }
 
 #[tokio::test]
@@ -152,7 +259,7 @@ async fn what_others_write_gets_its_place() {
         read.events().iter().map(|e| (e.version, e.id.as_str())).collect::<Vec<_>>(),
         [(1, "z"), (2, "a")]
     );
-    assert_eq!((read.version(), read.events()[0].timestamp), (2, 1_767_225_600.0));
+    assert_eq!((read.version(), read.events()[0].time()), (2, 1_767_225_600.0));
     assert_eq!(
         Value::from(read.state().to_map()),
         json!({"app:x": 1, "app:y": 2}),
@@ -208,8 +315,11 @@ async fn a_corrupt_row_names_its_place_and_leaves_others_readable() {
             service.append_to(&key("bad_state"), setting(json!({"b": 1}))).await.map(drop),
             "sessions, row shop/ada/bad_state",
         ),
-        (service.write_app_state("bad_app", &delta).await, "app_states, row bad_app"),
-        (service.write_user_state("shop", "bad_user", &delta).await, "user_states, row shop/bad_user"),
+        (service.write_app_state("bad_app", &delta).await.map(drop), "app_states, row bad_app"),
+        (
+            service.write_user_state("shop", "bad_user", &delta).await.map(drop),
+            "user_states, row shop/bad_user",
+        ),
         (service.create(new).await.map(drop), "app_states, row bad_app"),
     ] {
         let error = refused.expect_err("nothing is written over what is corrupt");
@@ -239,7 +349,7 @@ async fn ids_that_only_google_adk_takes_do_not_hide_other_sessions() {
     for session in &all[..2] {
         let read = service.get(session.key(), EventWindow::ALL).await.unwrap().unwrap();
         assert_eq!(read.key(), session.key());
-        assert!(service.delete(session.key(), None).await.unwrap());
+        assert!(service.delete(session.key(), Expect::default()).await.unwrap());
     }
 }
 
@@ -337,7 +447,7 @@ async fn times_keep_their_microseconds() {
     let service = service(&new_schema().await).await;
     let mut session = service.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
     let time = 1_994_764_954.284_554;
-    service.append(&mut session, Event { timestamp: time, ..Event::new("user") }).await.unwrap();
+    service.append(&mut session, Event::new("user").with_timestamp(time)).await.unwrap();
     assert_eq!(stored(&service, "s").await.last_update_time(), time);
 }
 
@@ -426,14 +536,24 @@ async fn a_list_names_its_corrupt_sessions_and_shows_the_others() {
 }
 
 #[tokio::test]
-async fn a_database_of_the_third_migration_gets_the_function_that_lists() {
-    use sessile_session::ListSessions;
+async fn the_version_of_shared_state_never_goes_back() {
     let url = new_schema().await;
-    let first = service(&url).await;
-    first.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
-    sql(&url, "DROP FUNCTION sessile_list; UPDATE sessile_meta SET value = '3' WHERE key = 'migration'")
-        .await;
-    let second = service(&url).await;
-    let all = ListSessions { app: "shop".to_owned(), ..ListSessions::default() };
-    assert_eq!(second.list(&all).await.unwrap().sessions.len(), 1);
+    let service = service(&url).await;
+    service.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
+    service.write_user_state("shop", "ada", json!({"a": 1})).await.unwrap();
+    sql(&url, r#"UPDATE user_states SET state = '{"a": 2}'"#).await; // as google-adk writes
+    let user = ScopeKey::User("shop".to_owned(), "ada".to_owned());
+    let before = service.scope_state(&user).await.unwrap().version;
+    assert_eq!(before, 2);
+    sql(&url, "DELETE FROM user_states").await;
+    sql(
+        &url,
+        "INSERT INTO user_states (app_name, user_id, state, update_time) VALUES ('shop', 'ada', '{}', now())",
+    )
+    .await;
+    let after = service.scope_state(&user).await.unwrap().version;
+    assert!(after > before, "{after} comes after {before}");
+    sql(&url, "DELETE FROM user_states").await;
+    let written = service.write_user_state("shop", "ada", json!({"a": 3})).await.unwrap();
+    assert!(written.version > after, "{} comes after {after}", written.version);
 }

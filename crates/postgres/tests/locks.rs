@@ -41,7 +41,7 @@ fn event(id: &str, delta: Value) -> Event {
     Event {
         id: id.to_owned(),
         actions: EventActions::from_delta(delta),
-        timestamp: 5.0,
+        timestamp: Some(5.0),
         ..Event::new("agent")
     }
 }

@@ -1,12 +1,13 @@
 //! Answers: JSON without secrets, and sessions with their version.
 
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use sessile_session::{Session, Version};
+use sessile_session::Session;
 
 use crate::error::ApiError;
+use crate::etag::Tag;
 use crate::redact::redacted;
 
 /// The room that an answer gets to begin with, in bytes: enough for a short conversation.
@@ -21,8 +22,13 @@ pub(crate) fn json(value: &impl Serialize) -> Result<Response, ApiError> {
 
 /// A session as JSON, its version as the `ETag`.
 pub(crate) fn session(session: &Session) -> Result<Response, ApiError> {
-    let mut response = json(session)?;
-    response.headers_mut().insert(header::ETAG, etag(session.version()));
+    tagged(session, session.into())
+}
+
+/// A value as JSON, with the version that it is of as the `ETag`.
+pub(crate) fn tagged(value: &impl Serialize, tag: Tag) -> Result<Response, ApiError> {
+    let mut response = json(value)?;
+    response.headers_mut().insert(header::ETAG, tag.header());
     Ok(response)
 }
 
@@ -32,23 +38,4 @@ pub(crate) fn to_json(value: &impl Serialize) -> Result<Vec<u8>, ApiError> {
     serde_json::to_writer(&mut bytes, value)
         .map_err(|source| ApiError::Failed { action: "write the answer", source: source.into() })?;
     Ok(redacted(bytes))
-}
-
-/// A version as an `ETag`.
-pub(crate) fn etag(version: Version) -> HeaderValue {
-    HeaderValue::from_str(&format!("\"{version}\"")).unwrap_or(HeaderValue::from_static("\"0\""))
-}
-
-/// The version that a request expects: `If-Match: "5"`; any, if there is none or `*`.
-pub(crate) fn expected(headers: &HeaderMap) -> Result<Option<Version>, ApiError> {
-    let Some(value) = headers.get(header::IF_MATCH) else { return Ok(None) };
-    let text = value.to_str().map(str::trim).unwrap_or("");
-    if text == "*" {
-        return Ok(None);
-    }
-    let version =
-        text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).and_then(|text| text.parse().ok());
-    version.map(Some).ok_or_else(|| {
-        ApiError::BadRequest("If-Match must be one ETag of this session, such as \"5\", or *".to_owned())
-    })
 }

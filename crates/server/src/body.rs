@@ -39,9 +39,8 @@ impl Body {
         }
     }
 
-    /// A body that is one thing as a whole, checked against its model.
-    pub(crate) fn whole<T: DeserializeOwned>(&self, model: &Model) -> Result<T, ApiError> {
-        self.fields(model)?;
+    /// A body that is one thing as a whole; it was compared with its model before.
+    pub(crate) fn whole<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
         serde_json::from_str(&self.text).map_err(|error| {
             let problem = format!("Value error, {error}");
             vec![Problem::new("value_error", vec![Step::name("body")], problem, &self.text)].into()

@@ -2,6 +2,7 @@ use axum::http::header::{ETAG, HeaderName, LINK, LOCATION};
 use tower_http::cors::{AllowHeaders, AllowMethods, AllowOrigin, CorsLayer};
 
 use crate::server::Shared;
+use crate::sessions::append::UPDATE_TIME;
 
 /// The headers with which pages of the allowed origins may read answers; none without such origins.
 pub(crate) fn layer(shared: &Shared) -> CorsLayer {
@@ -17,5 +18,5 @@ pub(crate) fn layer(shared: &Shared) -> CorsLayer {
         .allow_credentials(true)
         .allow_methods(AllowMethods::mirror_request())
         .allow_headers(AllowHeaders::mirror_request())
-        .expose_headers([ETAG, LINK, LOCATION, HeaderName::from_static("x-request-id")])
+        .expose_headers([ETAG, LINK, LOCATION, UPDATE_TIME, HeaderName::from_static("x-request-id")])
 }

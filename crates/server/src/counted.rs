@@ -3,10 +3,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use sessile_session::{
-    Address, Appended, Commit, EventWindow, ListQuery, NewSession, ScopeKey, SessionError, SessionKey,
-    StateMap, Store, StoredPage, StoredSession, Version,
+    Address, Appended, Commit, EventWindow, Expect, ListQuery, NewSession, ScopeChange, ScopeKey, ScopeState,
+    ScopeWrite, ScopeWritten, SessionError, SessionKey, Store, StoredPage, StoredSession, Version,
 };
-use sessile_state::Delta;
 
 /// How often a store committed, refused and failed, for `/metrics`.
 #[derive(Default)]
@@ -17,7 +16,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Puts counters around a store; whoever commits through the result is counted.
+    /// Puts counters around a store. All calls that go through the result are counted.
     pub fn around(store: Arc<dyn Store>) -> (Arc<dyn Store>, Arc<Self>) {
         let counts = Arc::<Self>::default();
         (Arc::new(Counted { store, counts: counts.clone() }), counts)
@@ -44,7 +43,15 @@ impl Counts {
 
     fn read<T>(&self, outcome: Result<T, SessionError>) -> Result<T, SessionError> {
         match &outcome {
-            Err(SessionError::Conflict { .. } | SessionError::EventConflict { .. }) => &self.conflicts,
+            Err(
+                SessionError::Conflict { .. }
+                | SessionError::Replaced { .. }
+                | SessionError::ScopeConflict { .. }
+                | SessionError::Overwritten { .. }
+                | SessionError::Operation { .. }
+                | SessionError::EventConflict { .. }
+                | SessionError::RequestConflict { .. },
+            ) => &self.conflicts,
             Err(
                 SessionError::Backend { .. }
                 | SessionError::Unavailable { .. }
@@ -82,23 +89,42 @@ impl Store for Counted {
         self.counts.read(self.store.list(query).await)
     }
 
-    async fn delete(&self, key: &SessionKey, expect: Option<Version>) -> Result<bool, SessionError> {
+    async fn delete(&self, key: &SessionKey, expect: Expect) -> Result<bool, SessionError> {
         self.counts.write(self.store.delete(key, expect).await)
     }
 
     async fn append(&self, commit: Commit) -> Result<Appended, SessionError> {
-        self.counts.write(self.store.append(commit).await)
+        match self.store.append(commit).await {
+            Ok(appended) if appended.is_known => Ok(appended), // nothing was committed
+            outcome => self.counts.write(outcome),
+        }
     }
 
-    async fn scope_state(&self, scope: &ScopeKey) -> Result<StateMap, SessionError> {
+    async fn scope_state(&self, scope: &ScopeKey) -> Result<ScopeState, SessionError> {
         self.counts.read(self.store.scope_state(scope).await)
     }
 
-    async fn write_scope(&self, scope: &ScopeKey, delta: Delta, time: f64) -> Result<(), SessionError> {
-        self.counts.write(self.store.write_scope(scope, delta, time).await)
+    async fn write_scope(&self, write: ScopeWrite) -> Result<ScopeWritten, SessionError> {
+        match self.store.write_scope(write).await {
+            Ok(written) if written.known.is_some() => Ok(written), // nothing was committed
+            outcome => self.counts.write(outcome),
+        }
+    }
+
+    async fn scope_changes(
+        &self,
+        scope: &ScopeKey,
+        after: Version,
+        limit: usize,
+    ) -> Result<Vec<ScopeChange>, SessionError> {
+        self.counts.read(self.store.scope_changes(scope, after, limit).await)
     }
 
     async fn addresses(&self, after: Option<&Address>, limit: usize) -> Result<Vec<Address>, SessionError> {
         self.counts.read(self.store.addresses(after, limit).await)
+    }
+
+    async fn close(&self) -> Result<(), SessionError> {
+        self.counts.read(self.store.close().await)
     }
 }

@@ -120,5 +120,21 @@ pub(crate) const WINDOW: &[Param] = &[
 ];
 
 /// The version that must be stored.
-pub(crate) const IF_MATCH: &[Param] =
-    &[Param::new("If-Match", "string", "The ETag of the version that must be stored; otherwise 412.")];
+pub(crate) const IF_MATCH: &[Param] = &[EXPECTED];
+
+/// The version that must be stored, and what makes a repetition harmless.
+pub(crate) const CONDITIONS: &[Param] = &[
+    EXPECTED,
+    Param::new(
+        "Idempotency-Key",
+        "string",
+        "1 to 128 characters that the client chooses for this change. A repetition with the same key and body changes \
+         nothing and answers as the first time; another body under the same key is 409.",
+    ),
+];
+
+const EXPECTED: Param = Param::new(
+    "If-Match",
+    "string",
+    "ETags, one of which must be that of the stored version; otherwise 412.",
+);

@@ -1,14 +1,20 @@
 //! What goes wrong, and its HTTP status. Statuses are chosen here and nowhere else.
 
+use std::collections::BTreeMap;
+
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use serde::Serialize;
 use serde_json::{Value, json};
 use sessile_agent::RunError;
 use sessile_artifact::{ArtifactError, RewindError};
 use sessile_memory::MemoryError;
 use sessile_session::{BoxError, SessionError};
+use sessile_state::{OperationError, Scope, SharedValue};
 
+use crate::etag::NEVER;
 use crate::json::Problem;
+use crate::redact::redacted;
 
 /// Why a request is not answered as its sender hoped. The text is sent; causes are logged.
 #[derive(Debug, thiserror::Error)]
@@ -16,10 +22,10 @@ pub(crate) enum ApiError {
     /// The request does not make sense as a whole.
     #[error("{0}")]
     BadRequest(String),
-    /// Nobody knows who is asking.
+    /// The caller is not known.
     #[error("{0}")]
     Unauthenticated(String),
-    /// Whoever asks may not do this.
+    /// The caller may not do this.
     #[error("{0}")]
     Forbidden(String),
     /// There is no such thing.
@@ -37,6 +43,14 @@ pub(crate) enum ApiError {
     /// The version is not the one that was expected.
     #[error("{0}")]
     Changed(String),
+    /// Keys do not hold what the caller had read; what they hold is sent.
+    #[error("{detail}")]
+    Overwritten {
+        /// What is told.
+        detail: String,
+        /// The keys as the request named them; `None` if they are absent.
+        current: BTreeMap<String, Option<SharedValue>>,
+    },
     /// It is larger than the limit.
     #[error("{0}")]
     TooLarge(String),
@@ -104,7 +118,7 @@ impl ApiError {
             Self::NotFound(_) => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::TooSlow(_) => StatusCode::REQUEST_TIMEOUT,
-            Self::Conflict(_) => StatusCode::CONFLICT,
+            Self::Conflict(_) | Self::Overwritten { .. } => StatusCode::CONFLICT,
             Self::Changed(_) => StatusCode::PRECONDITION_FAILED,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Unusable(_) | Self::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
@@ -128,6 +142,27 @@ impl ApiError {
         }
     }
 
+    /// What is sent. Current values are state, so the secrets of credentials are taken out of them
+    /// too.
+    fn body(&self) -> Vec<u8> {
+        let (mut values, mut absent) = (None, None);
+        if let Self::Overwritten { current, .. } = self {
+            let held = current.iter().filter_map(|(key, value)| Some((key.as_str(), value.as_ref()?)));
+            values = Some(held.collect());
+            absent = Some(
+                current.iter().filter(|(_, value)| value.is_none()).map(|(key, _)| key.as_str()).collect(),
+            );
+        }
+        let refusal = Refusal { detail: self.detail(), current: values, absent };
+        match serde_json::to_vec(&refusal) {
+            Ok(body) => redacted(body),
+            Err(error) => {
+                tracing::error!(%error, "a refusal cannot be written as JSON");
+                json!({ "detail": self.to_string() }).to_string().into_bytes()
+            }
+        }
+    }
+
     /// A header that tells the client what to do.
     fn header(&self) -> Option<(HeaderName, HeaderValue)> {
         match self {
@@ -138,6 +173,16 @@ impl ApiError {
             _ => None,
         }
     }
+}
+
+/// The body of every answer that is no success.
+#[derive(Serialize)]
+struct Refusal<'a> {
+    detail: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    current: Option<BTreeMap<&'a str, &'a SharedValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    absent: Option<Vec<&'a str>>,
 }
 
 impl IntoResponse for ApiError {
@@ -151,28 +196,12 @@ impl IntoResponse for ApiError {
         if let Self::NotLoaded { app, reason } = &self {
             tracing::error!(app = %one_line(app), "cannot load agent: {}", one_line(reason));
         }
-        let mut response = (self.status(), axum::Json(json!({ "detail": self.detail() }))).into_response();
+        let json = (header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let mut response = (self.status(), [json], self.body()).into_response();
         if let Some((name, value)) = self.header() {
             response.headers_mut().insert(name, value);
         }
-        response.extensions_mut().insert(Outcome::of(&self));
         response
-    }
-}
-
-/// What the numbers of `/metrics` want to know of a failed request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    Conflict,
-    Other,
-}
-
-impl Outcome {
-    fn of(error: &ApiError) -> Self {
-        match error {
-            ApiError::Conflict(_) | ApiError::Changed(_) => Self::Conflict,
-            _ => Self::Other,
-        }
     }
 }
 
@@ -184,18 +213,33 @@ impl From<Vec<Problem>> for ApiError {
 
 impl From<SessionError> for ApiError {
     fn from(error: SessionError) -> Self {
+        let told = error.to_string();
         match error {
             SessionError::NotFound { .. } => Self::not_found("Session not found"),
             SessionError::AlreadyExists { key } => {
                 Self::Conflict(format!("Session already exists: {}", key.id()))
             }
-            SessionError::Conflict { .. } => Self::Changed(error.to_string()),
-            SessionError::EventConflict { .. } => Self::Conflict(error.to_string()),
-            SessionError::NotInHistory { .. } => Self::NotFound(error.to_string()),
+            SessionError::Conflict { expected: NEVER, key, .. } => {
+                Self::Changed(format!("If-Match has no ETag of the stored session {key}; read it again"))
+            }
+            SessionError::Conflict { key, expected, actual, .. } => Self::Changed(format!(
+                "session {key} has changed: version {expected} was expected, {actual} is stored; read it again"
+            )),
+            SessionError::ScopeConflict { expected: NEVER, scope, .. } => {
+                Self::Changed(format!("If-Match has no ETag of the state of {scope}; read it again"))
+            }
+            SessionError::ScopeConflict { .. } | SessionError::Replaced { .. } => Self::Changed(told),
+            SessionError::Overwritten { current } => Self::Overwritten { detail: told, current },
+            SessionError::Operation { key, owner, found, source } => {
+                Self::Conflict(refused_operation(&key, &owner, found.as_deref(), &source))
+            }
+            SessionError::TooLarge { .. } => Self::TooLarge(told),
+            SessionError::EventConflict { .. } | SessionError::RequestConflict { .. } => Self::Conflict(told),
+            SessionError::NotInHistory { .. } => Self::NotFound(told),
             SessionError::InvalidId(_)
             | SessionError::InvalidState { .. }
             | SessionError::InvalidEvent { .. }
-            | SessionError::InvalidCursor => Self::Unusable(error.to_string()),
+            | SessionError::InvalidCursor => Self::Unusable(told),
             SessionError::Backend { action, source } => Self::Backend { action, source },
             SessionError::Unavailable { action, reason, source } => {
                 tracing::error!(error = %chain(source.as_ref()), "cannot {action} now");
@@ -205,6 +249,38 @@ impl From<SessionError> for ApiError {
             other => Self::Failed { action: "read what is stored", source: other.into() },
         }
     }
+}
+
+/// An error of the store as an answer. If it is not known whether the change was made, this is what
+/// the client can do.
+pub(crate) fn advising(advice: &'static str) -> impl FnOnce(SessionError) -> ApiError {
+    move |error| match error {
+        SessionError::InDoubt { action, source, .. } => ApiError::InDoubt { action, advice, source },
+        other => other.into(),
+    }
+}
+
+/// What a client can do that does not know whether a run's event was stored.
+pub(crate) const AFTER_A_RUN: &str = "read the session to see what was stored before you run it again";
+
+/// Why an operation was refused. The stored value is told if it is a number; others may be long or
+/// secret, and only their type is told.
+fn refused_operation(key: &str, owner: &str, found: Option<&SharedValue>, source: &OperationError) -> String {
+    let owner = match Scope::of(key).0 {
+        Scope::Session => format!("session {owner}"),
+        _ => owner.to_owned(),
+    };
+    let stored = match (source, found) {
+        (OperationError::WrongType { .. }, _) => String::new(), // its text tells the type
+        (_, None) => ", which is absent".to_owned(),
+        (_, Some(value)) if value.is_number() => format!(", which holds {value}"),
+        (_, Some(_)) => String::new(),
+    };
+    let advice = match source {
+        OperationError::Bound { .. } => "; read the value and change it by less",
+        _ => "",
+    };
+    format!("cannot change the state key {key:?} of {owner}{stored}: {source}{advice}; nothing was stored")
 }
 
 impl From<ArtifactError> for ApiError {
@@ -222,7 +298,9 @@ impl From<ArtifactError> for ApiError {
 impl From<RewindError> for ApiError {
     fn from(error: RewindError) -> Self {
         match error {
-            RewindError::Session(error) => error.into(),
+            RewindError::Session(error) => {
+                advising("read the session: its last event tells whether it was rewound")(error)
+            }
             RewindError::Artifact(error) => error.into(),
             other => Self::Failed { action: "take the session back", source: other.into() },
         }
@@ -244,7 +322,7 @@ impl From<RunError> for ApiError {
             RunError::Session(SessionError::NotFound { key }) => {
                 Self::NotFound(format!("Session not found: {}", key.id()))
             }
-            RunError::Session(error) => error.into(),
+            RunError::Session(error) => advising(AFTER_A_RUN)(error),
             RunError::Busy { .. } | RunError::Cancelled { .. } => Self::Conflict(error.to_string()),
             RunError::InvalidMessage { .. } => Self::Unusable(error.to_string()),
             failed => Self::RunFailed(format!("{}: {failed}", failed.error_type())),

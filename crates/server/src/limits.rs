@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-/// How much a caller may ask for. Exceeding a limit is an answer that names it, and changes nothing.
+/// How much a caller may ask for. Exceeding a limit is an answer that names it, and changes
+/// nothing.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Limits {
@@ -8,9 +9,10 @@ pub struct Limits {
     pub body: usize,
     /// The bytes of the bodies of all requests that are being read or answered, together (503).
     pub bodies: usize,
-    /// The largest state of a scope, in bytes of JSON (413). It is compared with what the scope would
-    /// hold after the change; changes at the same moment can exceed it together, by their own size.
-    /// An agent that writes more fails; what live agents write is not limited by it.
+    /// The largest state of a scope, in bytes of JSON (413). The store compares it with what the
+    /// scope would hold after the change; a change that does not let the scope grow is made however
+    /// large it is. Agents are held to it if their runner's service is, see
+    /// [`Server::with_limits`](crate::Server::with_limits).
     pub state: usize,
     /// The longest key of state, in characters (422).
     pub key_length: usize,

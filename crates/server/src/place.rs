@@ -75,7 +75,8 @@ fn named<'a>(params: &'a RawPathParams, name: &str) -> Result<&'a str, ApiError>
     found.ok_or_else(|| ApiError::not_found("Not Found"))
 }
 
-/// Who asks. Nobody comes here without having been looked at; if it happens, it is nobody.
+/// The caller. The middleware always sets one; if it is missing, the request counts as
+/// unauthenticated.
 fn principal(parts: &Parts) -> Result<Principal, ApiError> {
     let found = parts.extensions.get::<Principal>().cloned();
     found.ok_or_else(|| ApiError::Unauthenticated("This needs a token".to_owned()))

@@ -2,76 +2,119 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use sessile_session::StateMap;
-use sessile_state::{Delta, Scope};
+use sessile_session::{ScopeKey, SessionError, StateWrite};
+use sessile_state::Scope;
 
 use crate::answer;
 use crate::auth::Principal;
 use crate::body::Body;
-use crate::doc::{Answer, BodyDoc, Doc};
+use crate::doc::{Answer, BodyDoc, CONDITIONS, Doc};
 use crate::error::ApiError;
-use crate::json::{Field, Kind, Model};
+use crate::etag::Tag;
+use crate::idempotency_key::IdempotencyKey;
+use crate::if_match::IfMatch;
+use crate::json::{Field, Kind, Model, ON_OVERWRITE, STATE_ABSENT, STATE_OPS, STATE_READ, STATE_REMOVE};
 use crate::place::{InApp, OfUser};
 use crate::server::Shared;
-use crate::size::check_scope_delta;
+use crate::state_change::{Keys, StateChange};
 
-pub(crate) const READ_APP: Doc =
-    Doc::new("state", "The state of an application, keys without `app:`.", Answer::Object);
+pub(crate) const READ_APP: Doc = Doc::new(
+    "state",
+    "The state of an application, keys without `app:`; its version is the ETag.",
+    Answer::Object,
+);
 pub(crate) const CHANGE_APP: Doc = Doc::new("state", "Changes the state of an application.", Answer::Object)
+    .with_headers(CONDITIONS)
     .with_body(BodyDoc::Required(&REQUEST))
-    .failing(&[403, 413]);
+    .failing(&[400, 403, 409, 412, 413]);
 pub(crate) const READ_USER: Doc =
-    Doc::new("state", "The state of a user, keys without `user:`.", Answer::Object).failing(&[403]);
+    Doc::new("state", "The state of a user, keys without `user:`; its version is the ETag.", Answer::Object)
+        .failing(&[403]);
 pub(crate) const CHANGE_USER: Doc = Doc::new("state", "Changes the state of a user.", Answer::Object)
+    .with_headers(CONDITIONS)
     .with_body(BodyDoc::Required(&REQUEST))
-    .failing(&[403, 413]);
+    .failing(&[400, 403, 409, 412, 413]);
 
 static REQUEST: Model = Model::open(
     "UpdateStateRequest",
     &[
         Field::optional("stateDelta", Kind::Map, "Keys to set, without a prefix; null is a value."),
-        Field::optional("stateRemove", Kind::List(&Kind::Text), "Keys to remove, without a prefix."),
+        STATE_REMOVE,
+        STATE_OPS,
+        STATE_READ,
+        STATE_ABSENT,
+        ON_OVERWRITE,
     ],
 );
 
 pub(crate) async fn read_app(State(shared): State<Shared>, InApp(app): InApp) -> Result<Response, ApiError> {
-    answer::json(&shared.sessions.app_state(&app).await?)
-}
-
-pub(crate) async fn change_app(
-    State(shared): State<Shared>,
-    InApp(app): InApp,
-    principal: Principal,
-    body: Body,
-) -> Result<Response, ApiError> {
-    let delta = delta(&body)?;
-    principal.writes([Scope::App.prefix()])?;
-    let state = shared.sessions.app_state(&app).await?;
-    check_scope_delta(&shared.limits, Scope::App, &state, &delta)?;
-    shared.sessions.write_app_state(&app, &delta).await?;
-    answer::json(&shared.sessions.app_state(&app).await?)
+    read(&shared, &ScopeKey::App(app)).await
 }
 
 pub(crate) async fn read_user(
     State(shared): State<Shared>,
     OfUser { app, user, .. }: OfUser,
 ) -> Result<Response, ApiError> {
-    answer::json(&shared.sessions.user_state(&app, &user).await?)
+    read(&shared, &ScopeKey::User(app, user)).await
+}
+
+async fn read(shared: &Shared, scope: &ScopeKey) -> Result<Response, ApiError> {
+    let state = shared.sessions.scope_state(scope).await?;
+    answer::tagged(&*state.state, Tag::shared(state.version))
+}
+
+pub(crate) async fn change_app(
+    State(shared): State<Shared>,
+    InApp(app): InApp,
+    principal: Principal,
+    if_match: IfMatch,
+    request: IdempotencyKey,
+    body: Body,
+) -> Result<Response, ApiError> {
+    principal.writes([Scope::App.prefix()])?;
+    change(&shared, ScopeKey::App(app), &principal, &if_match, request, &body).await
 }
 
 pub(crate) async fn change_user(
     State(shared): State<Shared>,
     OfUser { app, user, .. }: OfUser,
+    principal: Principal,
+    if_match: IfMatch,
+    request: IdempotencyKey,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let delta = delta(&body)?;
-    let state: StateMap = shared.sessions.user_state(&app, &user).await?;
-    check_scope_delta(&shared.limits, Scope::User, &state, &delta)?;
-    shared.sessions.write_user_state(&app, &user, &delta).await?;
-    answer::json(&shared.sessions.user_state(&app, &user).await?)
+    change(&shared, ScopeKey::User(app, user), &principal, &if_match, request, &body).await
 }
 
-fn delta(body: &Body) -> Result<Delta, ApiError> {
-    let fields = body.fields(&REQUEST)?;
-    crate::sessions::change::delta(&fields)
+/// One write, whose answer is the state as of that write.
+async fn change(
+    shared: &Shared,
+    scope: ScopeKey,
+    principal: &Principal,
+    if_match: &IfMatch,
+    request: IdempotencyKey,
+    body: &Body,
+) -> Result<Response, ApiError> {
+    let StateChange { delta, guards } = StateChange::read(&body.fields(&REQUEST)?, Keys::Of(scope.scope()))?;
+    let write = StateWrite {
+        expect: if_match.scope(shared, &scope).await?,
+        guards,
+        request: request.0.clone(),
+        principal: principal.name().map(str::to_owned),
+        ..StateWrite::new(scope, delta)
+    };
+    let written = shared.sessions.write_state(write).await;
+    let written = written.map_err(|error| request.failure(without_prefixes(error)))?;
+    answer::tagged(&*written.state, Tag::shared(written.version))
+}
+
+/// The error with keys as the request named them.
+fn without_prefixes(error: SessionError) -> SessionError {
+    match error {
+        SessionError::Overwritten { current } => {
+            let bare = current.into_iter().map(|(key, value)| (Scope::of(&key).1.to_owned(), value));
+            SessionError::Overwritten { current: bare.collect() }
+        }
+        other => other,
+    }
 }

@@ -90,7 +90,9 @@ impl Server {
         self
     }
 
-    /// With these limits.
+    /// With these limits. The size of state is checked by the [`SessionService`] that commits it:
+    /// the server limits its own, and runners use the one that they were built with, so give that
+    /// the same limit: `sessions.with_max_scope_bytes(limits.state)`.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.parts.limits = limits;
@@ -166,7 +168,8 @@ impl Server {
     }
 
     pub(crate) fn share(self) -> Shared {
-        let parts = self.parts;
+        let mut parts = self.parts;
+        parts.sessions = parts.sessions.with_max_scope_bytes(parts.limits.state);
         let table = routes::table();
         let open = table.docs.iter().filter(|route| route.doc.access == Access::Open);
         Shared(Arc::new(Inner {

@@ -69,7 +69,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let session = sessions.get(session.key(), EventWindow::ALL).await?.ok_or("the session is gone")?;
     println!("State: {}", json!(session.state().to_map()));
     for event in session.events() {
-        println!("Event of {}: {}", event.author, json!(event.actions.state_delta));
+        println!("Event of {}: {}", event.author, json!(event.actions)["stateDelta"]);
     }
     Ok(())
 }

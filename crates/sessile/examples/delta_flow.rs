@@ -4,7 +4,7 @@
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use serde_json::json;
-use sessile::{CreateSession, Event, EventWindow, MemoryStore, SessionService};
+use sessile::{CreateSession, Event, EventActions, EventWindow, MemoryStore, SessionService};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -33,8 +33,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     );
 
     // Step 4: an event carries them …
-    let event = Event::new("user").with_delta(&state.delta());
-    println!("4. delta {}", json!(event.actions.state_delta));
+    let event = Event::new("user").with_actions(EventActions::from_delta(state.delta()));
+    println!("4. delta {}", json!(event.actions)["stateDelta"]);
 
     // Step 5: … and appending it commits them, with the event or not at all.
     sessions.append(&mut session, event).await?;
@@ -44,11 +44,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // Step 6: new changes, a new delta.
     state.set("count", 20);
-    let event = Event::new("user").with_delta(&state.delta());
+    let event = Event::new("user").with_actions(EventActions::from_delta(state.delta()));
     println!(
         "6. count {}, delta {}",
         state.get::<u32>("count").unwrap_or(0),
-        json!(event.actions.state_delta)
+        json!(event.actions)["stateDelta"]
     );
     state.rollback();
     println!("   after a rollback: count {}", state.get::<u32>("count").unwrap_or(0));

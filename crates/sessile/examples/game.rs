@@ -9,7 +9,7 @@ mod model;
 use serde_json::json;
 use sessile::model::reply;
 use sessile::postgres::PostgresStore;
-use sessile::{CreateSession, EventWindow, LlmAgent, RunRequest, Runner, SessionKey, SessionService};
+use sessile::{CreateSession, EventWindow, Expect, LlmAgent, RunRequest, Runner, SessionKey, SessionService};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -18,14 +18,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The example may have run before in this database.
     for (player, id) in [("alice", "001"), ("alice", "002"), ("bob", "003")] {
         let key = SessionKey::new("game_app", format!("player_{player}"), &format!("game_session_{id}"))?;
-        sessions.delete(&key, None).await?;
+        sessions.delete(&key, Expect::default()).await?;
     }
     // Shared state can be written without a session.
     let settings = [("max_level", json!(100)), ("leaderboard_enabled", json!(true))];
-    sessions.write_app_state("game_app", &settings.into()).await?;
+    sessions.write_app_state("game_app", settings).await?;
     let records =
         [("total_wins", json!(10)), ("high_score", json!(5000)), ("preferred_difficulty", json!("medium"))];
-    sessions.write_user_state("game_app", "player_alice", &records.into()).await?;
+    sessions.write_user_state("game_app", "player_alice", records).await?;
 
     let agent = LlmAgent::builder("game_agent")
         .model(model::gemini_or([

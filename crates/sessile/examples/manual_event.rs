@@ -19,7 +19,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let logins: u32 = session.state().get("user:login_count").unwrap_or(0);
     let event = Event {
         invocation_id: "inv_login_update".to_owned(),
-        timestamp: login_time,
+        timestamp: Some(login_time),
         actions: EventActions::from_delta([
             ("task_status", json!("active")),
             ("user:login_count", json!(logins + 1)),

@@ -30,10 +30,12 @@ pub use sessile_agent::{
     ToolContext, inject_session_state,
 };
 pub use sessile_session::{
-    BoxError, Content, CreateSession, Event, EventActions, EventWindow, MemoryStore, Part, Session,
-    SessionError, SessionKey, SessionService,
+    Append, BoxError, Content, CreateSession, Event, EventActions, EventWindow, Expect, Guards, MemoryStore,
+    OnConflict, OnOverwrite, Part, ScopeKey, Session, SessionError, SessionKey, SessionService, StateWrite,
 };
-pub use sessile_state::{Delta, Scope, State, StateError, StateKey, StateSchema, Template, TemplateError};
+pub use sessile_state::{
+    Delta, Operation, Scope, State, StateError, StateKey, StateSchema, Template, TemplateError,
+};
 
 /// The code of README.md runs as a test.
 #[cfg(all(doctest, feature = "agents", feature = "sqlite"))]

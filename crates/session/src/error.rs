@@ -1,4 +1,9 @@
+use std::collections::BTreeMap;
+
+use sessile_state::{OperationError, SharedValue};
+
 use crate::key::{InvalidId, SessionKey};
+use crate::scope_write::ScopeKey;
 use crate::store::Version;
 
 /// The cause of an error, whatever it is.
@@ -36,6 +41,75 @@ pub enum SessionError {
         expected: Version,
         /// The version that is stored.
         actual: Version,
+    },
+
+    /// The session in hand was deleted, and another one has its address now.
+    #[error("session {key} was deleted and created again since it was read; load it again")]
+    Replaced {
+        /// The session.
+        key: SessionKey,
+    },
+
+    /// Shared state is not at the version that was expected.
+    #[error(
+        "the state of {scope} has changed: version {expected} was expected, {actual} is stored; read it again"
+    )]
+    ScopeConflict {
+        /// Whose state it is.
+        scope: ScopeKey,
+        /// The version that the caller had.
+        expected: Version,
+        /// The version that is stored.
+        actual: Version,
+    },
+
+    /// Keys no longer hold what the caller had read, and it asked for a refusal then. Nothing was stored.
+    #[error(
+        "the state {} {} changed since it was read; read the current value, compute again, and retry",
+        keys(current), if current.len() == 1 { "was" } else { "were" }
+    )]
+    Overwritten {
+        /// The keys, prefixes included, and what they hold now; `None` if they are absent.
+        current: BTreeMap<String, Option<SharedValue>>,
+    },
+
+    /// An operation cannot be applied to what is stored. Nothing was stored.
+    #[error("cannot change the state key {key:?} of {owner}: {source}")]
+    Operation {
+        /// The key, prefix included.
+        key: String,
+        /// Whose state it is: a session, a user or an application.
+        owner: String,
+        /// What is stored; `None` if the key is absent. It may be secret, so the message does not tell it. Boxed,
+        /// because every result would be as large as the largest error.
+        found: Option<Box<SharedValue>>,
+        /// Why, and what to do.
+        source: OperationError,
+    },
+
+    /// The state of a scope would be larger than its limit. Nothing was stored.
+    #[error(
+        "the {scope} state would be {size} bytes, and at most {limit} are kept; \
+         remove keys, or store large values as artifacts"
+    )]
+    TooLarge {
+        /// The scope.
+        scope: sessile_state::Scope,
+        /// How large it would be, in bytes of JSON.
+        size: usize,
+        /// How large it may be.
+        limit: usize,
+    },
+
+    /// Another write of this scope's state has this request id.
+    #[error(
+        "another write of the state of {scope} has the request id {request:?}; give each request its own id"
+    )]
+    RequestConflict {
+        /// Whose state it is.
+        scope: ScopeKey,
+        /// The id.
+        request: String,
     },
 
     /// The session has another event with this id.
@@ -144,6 +218,15 @@ pub enum SessionError {
         /// What the store says.
         source: BoxError,
     },
+}
+
+/// Keys for a message: `key "a"`, `keys "a" and "b"`.
+fn keys(current: &BTreeMap<String, Option<SharedValue>>) -> String {
+    let names: Vec<String> = current.keys().map(|key| format!("{key:?}")).collect();
+    match &*names {
+        [only] => format!("key {only}"),
+        _ => format!("keys {}", names.join(" and ")),
+    }
 }
 
 /// Makes a store's own error one of ours, saying what was being done.

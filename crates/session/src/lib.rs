@@ -10,12 +10,11 @@
 //!
 //! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 //! let service = SessionService::new(MemoryStore::new());
-//! let new = CreateSession::new("shop", "ada").with_state([("user:points", json!(10)), ("cart", json!([]))]);
+//! let new = CreateSession::new("shop", "ada").with_state(json!({"user:points": 10, "cart": []}));
 //! let mut session = service.create(new).await?;
 //!
-//! let mut event = Event::new("user");
-//! event.actions = EventActions::from_delta([("cart", json!(["book"])), ("temp:scratch", json!(1))]);
-//! service.append(&mut session, event).await?;
+//! let actions = EventActions::from_delta(json!({"cart": ["book"], "temp:scratch": 1}));
+//! service.append(&mut session, Event::new("user").with_actions(actions)).await?;
 //!
 //! let session = service.get(session.key(), EventWindow::ALL).await?.expect("it was just made");
 //! assert_eq!(session.version(), 1);
@@ -25,32 +24,46 @@
 //! ```
 
 mod clock;
+mod commit;
 mod error;
+mod evaluate;
 mod event;
 mod key;
 mod memory;
 mod page;
 mod record;
+mod scope_change;
+mod scope_write;
 mod service;
 mod session;
 mod store;
 
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
+pub use commit::{
+    Answer, Appended, Commit, Expect, Guard, Guards, Incarnation, OnOverwrite, ScopeGuards, ScopedGuards,
+    Scopes, Since,
+};
 pub use error::{BoxError, SessionError, doing};
+pub use evaluate::{
+    Evaluated, EvaluatedScope, LONGEST_TOLD, MOST_BRACKETS_TOLD, ValueOf, committed, evaluate, evaluate_scope,
+};
 pub use event::{
     ActionExtras, AuthConfig, AuthScheme, Blob, Bytes, Compaction, Content, Event, EventActions, EventExtras,
-    FileData, FunctionCall, FunctionResponse, NodeInfo, Opaque, Part, PartExtras, REMOVED, ServerToolCall,
-    ServerToolResponse, ToolConfirmation, UiWidget,
+    FileData, FunctionCall, FunctionResponse, NodeInfo, OPERATIONS, OVERWROTE, Opaque, Part, PartExtras,
+    REMOVED, ServerToolCall, ServerToolResponse, ToolConfirmation, UiWidget,
 };
 pub use key::{InvalidId, MAX_ID, SessionKey};
 pub use memory::MemoryStore;
 pub use page::{PageWriter, StoredPage, Unreadable};
 pub use record::{Extras, Rare, Spell, Spelling, Stored};
+pub use scope_change::{ChangedBy, ScopeChange, Undo};
+pub use scope_write::{ScopeKey, ScopeState, ScopeWrite, ScopeWritten};
 pub use service::{
-    CreateSession, ListSessions, OnConflict, Page, RestoreSession, Rewind, SessionService, Watch,
+    Append, CreateSession, ListSessions, OnConflict, Page, RestoreSession, Rewind, SessionService,
+    StateWrite, Watch,
 };
 pub use session::{Session, SessionState};
 pub use store::{
-    Address, Appended, Commit, EventWindow, Expect, ListPlace, ListQuery, NewSession, ScopeKey, SessionEvent,
-    StateMap, Store, StoredSession, Version, apply, next_update_time,
+    Address, EventWindow, ListPlace, ListQuery, NewSession, SessionEvent, StateMap, Store, StoredSession,
+    Version, apply, next_update_time,
 };

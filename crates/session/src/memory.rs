@@ -1,21 +1,24 @@
 use std::cmp::Ordering;
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use async_trait::async_trait;
 use foldhash::quality::RandomState;
-use sessile_state::Delta;
+use sessile_state::{Change, Delta, Scope};
 
+use crate::commit::{Appended, Commit, Expect, Incarnation, Scopes};
 use crate::error::SessionError;
+use crate::evaluate::{EvaluatedScope, evaluate, evaluate_scope};
 use crate::event::Event;
 use crate::key::SessionKey;
 use crate::page::{PageWriter, StoredPage, json_bytes};
+use crate::scope_change::{ChangedBy, ScopeChange, Undo};
+use crate::scope_write::{ScopeKey, ScopeState, ScopeWrite, ScopeWritten};
 use crate::store::{
-    Address, Appended, Commit, EventWindow, ListPlace, ListQuery, NewSession, ScopeKey, SessionEvent,
-    StateMap, Store, StoredSession, Version, apply, next_update_time,
+    Address, EventWindow, ListPlace, ListQuery, NewSession, SessionEvent, StateMap, Store, StoredSession,
+    Version, apply, next_update_time,
 };
 
 /// Keeps sessions in memory; they are gone with it. Events are shared with who reads them, not
@@ -44,19 +47,64 @@ struct User {
 #[derive(Default)]
 struct Shared {
     version: Version,
+    values: Values,
+    /// The newest changes, oldest first.
+    changes: VecDeque<Remembered>,
+}
+
+/// A change of shared state, with what its writer shares already.
+struct Remembered {
+    version: Version,
+    time: f64,
+    by: Writer,
+    change: Delta,
+    undo: Undo,
+}
+
+/// Who changed shared state.
+enum Writer {
+    /// An event of a session, by its id; empty for the creation of the session.
+    Event(SessionKey, String),
+    Request(ChangedBy),
+}
+
+impl Remembered {
+    fn told(&self) -> ScopeChange {
+        let by = match &self.by {
+            Writer::Event(key, event) => ChangedBy::event(key, event),
+            Writer::Request(by) => by.clone(),
+        };
+        let (change, undo) = (self.change.clone(), self.undo.clone());
+        ScopeChange { version: self.version, time: self.time, by, change, undo }
+    }
+
+    fn is_request(&self, id: &str) -> bool {
+        matches!(&self.by, Writer::Request(by) if by.is_request(id))
+    }
+}
+
+/// How many changes of shared state are remembered.
+const REMEMBERED: usize = 1000;
+
+/// The values of a scope.
+#[derive(Default)]
+struct Values {
     state: Arc<StateMap>,
+    /// How large they are as JSON, if it was needed since they last changed without it.
+    bytes: Option<usize>,
 }
 
 struct Row {
     name: Arc<Name>,
+    incarnation: Incarnation,
     update_time: f64,
     initial: Arc<StateMap>,
-    state: Arc<StateMap>,
+    values: Values,
     /// The events that were there at the last reading of all of them, as readers share them.
     read: Arc<Vec<SessionEvent>>,
     /// Those since.
     new: Vec<SessionEvent>,
-    /// Ids may be chosen by strangers: the hasher has a seed that they do not know.
+    /// Ids are chosen by callers; the hasher's random seed prevents hash flooding.
     by_id: HashMap<ById, Version, RandomState>,
 }
 
@@ -111,12 +159,26 @@ impl Store for MemoryStore {
             return Err(SessionError::AlreadyExists { key: new.key });
         }
         let user = app.users.entry(new.key.user().to_owned()).or_default();
-        app.shared.write(&new.app);
-        user.shared.write(&new.user);
-        let mut row = Row::new(&new.key, new.session, new.time);
-        for (event, delta) in new.events {
-            row.push(event, &delta);
+        let mut row = Row::new(&new);
+        for (event, delta) in &new.events {
+            row.push(event.clone(), delta);
         }
+        let limit = new.max_scope_bytes;
+        let size = row.values.size();
+        if let Some(limit) = limit.filter(|limit| size > *limit) {
+            return Err(SessionError::TooLarge { scope: Scope::Session, size, limit });
+        }
+        let evaluated = |shared: &Shared, scope: ScopeKey, delta: &Delta| {
+            let write = ScopeWrite::unconditional(scope, delta.clone(), new.time);
+            evaluate_scope(&write, &|name| shared.values.state.get(name).cloned())
+        };
+        let for_app = evaluated(&app.shared, ScopeKey::app_of(&new.key), &new.app)?;
+        let for_user = evaluated(&user.shared, ScopeKey::user_of(&new.key), &new.user)?;
+        app.shared.values.check_size(Scope::App, &for_app.results, limit)?;
+        user.shared.values.check_size(Scope::User, &for_user.results, limit)?;
+        let by = || Writer::Event(new.key.clone(), String::new());
+        app.shared.write(&new.app, for_app, new.time, limit, by);
+        user.shared.write(&new.user, for_user, new.time, limit, by);
         app.by_time.insert(row.place());
         user.by_time.insert(row.place());
         let events = row.window(EventWindow::ALL);
@@ -151,18 +213,18 @@ impl Store for MemoryStore {
             (true, None) => Box::new(places.iter().rev()),
             (true, Some(after)) => Box::new(places.range(..after).rev()),
         };
-        let app_bytes = json_bytes(&app.shared.state);
+        let app_bytes = json_bytes(&app.shared.values.state);
         let (mut page, mut of_user) = (PageWriter::new(query), None);
         for place in passing {
             let Some(user) = app.users.get(&place.name.user) else { continue };
             let Some(row) = user.sessions.get(&place.name.id) else { continue };
-            let shared = Arc::as_ptr(&user.shared.state);
+            let shared = Arc::as_ptr(&user.shared.values.state);
             let user_bytes = match of_user {
                 Some((known, bytes)) if known == shared => bytes,
-                _ => json_bytes(&user.shared.state),
+                _ => json_bytes(&user.shared.values.state),
             };
             of_user = Some((shared, user_bytes));
-            if !page.takes(json_bytes(&row.state) + app_bytes + user_bytes) {
+            if !page.takes(json_bytes(&row.values.state) + app_bytes + user_bytes) {
                 break;
             }
             let key = SessionKey::from_stored(&query.app, &place.name.user, &place.name.id);
@@ -171,15 +233,12 @@ impl Store for MemoryStore {
         page.finish()
     }
 
-    async fn delete(&self, key: &SessionKey, expect: Option<Version>) -> Result<bool, SessionError> {
+    async fn delete(&self, key: &SessionKey, expect: Expect) -> Result<bool, SessionError> {
         let Some(app) = self.app(key.app()) else { return Ok(false) };
         let app = &mut *lock(&app);
         let Some(row) = app.row(key) else { return Ok(false) };
-        let (actual, place) = (row.version(), row.place());
-        if let Some(expected) = expect.filter(|expected| *expected != actual) {
-            let scope = sessile_state::Scope::Session;
-            return Err(SessionError::Conflict { key: key.clone(), scope, expected, actual });
-        }
+        expect.check_session(key, row.incarnation, row.version())?;
+        let place = row.place();
         app.by_time.remove(&place);
         if let Some(user) = app.users.get_mut(key.user()) {
             user.by_time.remove(&place);
@@ -189,55 +248,86 @@ impl Store for MemoryStore {
     }
 
     async fn append(&self, commit: Commit) -> Result<Appended, SessionError> {
-        let Commit { key, event, delta, expect } = commit;
-        let Some(app) = self.app(key.app()) else { return Err(SessionError::NotFound { key }) };
+        let missing = || SessionError::NotFound { key: commit.key.clone() };
+        let app = self.app(commit.key.app()).ok_or_else(missing)?;
         let App { shared, users, by_time } = &mut *lock(&app);
-        let Some(user) = users.get_mut(key.user()) else { return Err(SessionError::NotFound { key }) };
-        let Some(row) = user.sessions.get_mut(key.id()) else { return Err(SessionError::NotFound { key }) };
-        let version = row.version();
-        match row.by_id.entry(ById(event.clone())) {
-            Entry::Occupied(first) => {
-                return match *first.key().0 == *event {
-                    true => Ok(Appended { version: *first.get(), update_time: row.update_time }),
-                    false => Err(SessionError::EventConflict { key, id: event.id.clone() }),
-                };
-            }
-            Entry::Vacant(place) => {
-                expect.check(&key, version, user.shared.version, shared.version)?;
-                place.insert(version + 1);
-            }
+        let user = users.get_mut(commit.key.user()).ok_or_else(missing)?;
+        let row = user.sessions.get_mut(commit.key.id()).ok_or_else(missing)?;
+        if let Some((known, version)) = row.by_id.get_key_value(&ById(commit.event.clone())) {
+            let (event, version) = (known.0.clone(), *version);
+            return Ok(row.appended(&commit, event, version, true, shared, &user.shared));
         }
+        commit.expect.check_session(&commit.key, row.incarnation, row.version())?;
+        commit.expect.check_shared(&commit.key, user.shared.version, shared.version)?;
+        let value_of = |values: &Values, name: &str| values.state.get(name).cloned();
+        let evaluated = evaluate(
+            &commit,
+            &|name| value_of(&row.values, name),
+            &|name| value_of(&user.shared.values, name),
+            &|name| value_of(&shared.values, name),
+        )?;
+        let limit = commit.max_scope_bytes;
+        row.values.check_size(Scope::Session, &evaluated.session.results, limit)?;
+        user.shared.values.check_size(Scope::User, &evaluated.user.results, limit)?;
+        shared.values.check_size(Scope::App, &evaluated.app.results, limit)?;
+
         let before = row.place();
-        row.push_new(event, &delta.session);
-        shared.write(&delta.app);
-        user.shared.write(&delta.user);
+        let (event, time) = (evaluated.event, commit.event.time());
+        row.by_id.insert(ById(event.clone()), row.version() + 1);
+        row.push_new(event.clone(), &evaluated.session.results, limit);
+        let by = || Writer::Event(commit.key.clone(), event.id.clone());
+        shared.write(&commit.delta.app, evaluated.app, time, limit, by);
+        user.shared.write(&commit.delta.user, evaluated.user, time, limit, by);
         for places in [by_time, &mut user.by_time] {
             places.remove(&before);
             places.insert(row.place());
         }
-        Ok(Appended { version: row.version(), update_time: row.update_time })
+        let version = row.version();
+        Ok(row.appended(&commit, event, version, false, shared, &user.shared))
     }
 
-    async fn scope_state(&self, scope: &ScopeKey) -> Result<StateMap, SessionError> {
+    async fn scope_state(&self, scope: &ScopeKey) -> Result<ScopeState, SessionError> {
         let (ScopeKey::App(app) | ScopeKey::User(app, _)) = scope;
-        let Some(app) = self.app(app) else { return Ok(StateMap::new()) };
-        let app = lock(&app);
-        let state = match scope {
-            ScopeKey::App(_) => Some(&app.shared),
-            ScopeKey::User(_, user) => app.users.get(user).map(|user| &user.shared),
-        };
-        Ok(state.map_or_else(StateMap::new, |shared| (*shared.state).clone()))
+        let Some(app) = self.app(app) else { return Ok(ScopeState::default()) };
+        Ok(lock(&app).shared(scope).map_or_else(ScopeState::default, Shared::read))
     }
 
-    async fn write_scope(&self, scope: &ScopeKey, delta: Delta, _time: f64) -> Result<(), SessionError> {
-        let (ScopeKey::App(app) | ScopeKey::User(app, _)) = scope;
+    async fn write_scope(&self, write: ScopeWrite) -> Result<ScopeWritten, SessionError> {
+        let (ScopeKey::App(app) | ScopeKey::User(app, _)) = &write.scope;
         let app = self.app_or_new(app);
         let app = &mut *lock(&app);
-        match scope {
-            ScopeKey::App(_) => app.shared.write(&delta),
-            ScopeKey::User(_, user) => app.users.entry(user.clone()).or_default().shared.write(&delta),
+        let shared = match &write.scope {
+            ScopeKey::App(_) => &mut app.shared,
+            ScopeKey::User(_, user) => &mut app.users.entry(user.clone()).or_default().shared,
+        };
+        if let Some(known) = shared.changes.iter().rev().find(|change| change.is_request(&write.request)) {
+            let mut state = (*shared.values.state).clone();
+            for later in shared.changes.iter().rev().take_while(|change| change.version > known.version) {
+                later.told().undo(&mut state).map_err(crate::error::doing("compute an earlier state"))?;
+            }
+            let (version, state) = (known.version, Arc::new(state));
+            return Ok(ScopeWritten { version, state, known: Some(known.change.clone()) });
         }
-        Ok(())
+        write.check_version(shared.version)?;
+        let evaluated = evaluate_scope(&write, &|name| shared.values.state.get(name).cloned())?;
+        shared.values.check_size(write.scope.scope(), &evaluated.results, write.max_scope_bytes)?;
+        let by = || Writer::Request(ChangedBy::request(&write));
+        shared.write(&write.delta, evaluated, write.time, write.max_scope_bytes, by);
+        let ScopeState { version, state } = shared.read();
+        Ok(ScopeWritten { version, state, known: None })
+    }
+
+    async fn scope_changes(
+        &self,
+        scope: &ScopeKey,
+        after: Version,
+        limit: usize,
+    ) -> Result<Vec<ScopeChange>, SessionError> {
+        let (ScopeKey::App(app) | ScopeKey::User(app, _)) = scope;
+        let Some(app) = self.app(app) else { return Ok(Vec::new()) };
+        let app = lock(&app);
+        let changes = app.shared(scope).into_iter().flat_map(|shared| shared.changes.iter().rev());
+        Ok(changes.take_while(|change| change.version > after).take(limit).map(Remembered::told).collect())
     }
 
     async fn addresses(&self, after: Option<&Address>, limit: usize) -> Result<Vec<Address>, SessionError> {
@@ -263,9 +353,20 @@ impl Store for MemoryStore {
         passing.truncate(limit);
         Ok(passing)
     }
+
+    async fn close(&self) -> Result<(), SessionError> {
+        Ok(())
+    }
 }
 
 impl App {
+    fn shared(&self, scope: &ScopeKey) -> Option<&Shared> {
+        match scope {
+            ScopeKey::App(_) => Some(&self.shared),
+            ScopeKey::User(_, user) => self.users.get(user).map(|user| &user.shared),
+        }
+    }
+
     /// Where this application's shared state is.
     fn scopes(&self, app: &str) -> Vec<ScopeKey> {
         let own = (self.shared.version > 0).then(|| ScopeKey::App(app.to_owned()));
@@ -299,25 +400,118 @@ impl App {
 }
 
 impl Shared {
-    fn write(&mut self, delta: &Delta) {
-        if !delta.is_empty() {
-            self.version += 1;
-            apply(Arc::make_mut(&mut self.state), delta);
+    fn read(&self) -> ScopeState {
+        ScopeState { version: self.version, state: self.values.state.clone() }
+    }
+
+    /// Makes a change that was computed before, and remembers it.
+    fn write(
+        &mut self,
+        change: &Delta,
+        EvaluatedScope { results, undo }: EvaluatedScope,
+        time: f64,
+        limit: Option<usize>,
+        by: impl Fn() -> Writer,
+    ) {
+        if results.is_empty() {
+            return;
         }
+        self.version += 1;
+        self.values.apply(&results, limit);
+        if self.changes.len() == REMEMBERED {
+            self.changes.pop_front();
+        }
+        let (version, by, change) = (self.version, by(), change.clone());
+        self.changes.push_back(Remembered { version, time, by, change, undo });
+    }
+}
+
+impl Values {
+    fn apply(&mut self, results: &Delta, limit: Option<usize>) {
+        if results.is_empty() {
+            return;
+        }
+        self.bytes = limit.map(|_| self.size_with(results));
+        apply(Arc::make_mut(&mut self.state), results);
+    }
+
+    /// Refuses results after which the values would be larger than the limit, unless they do not grow.
+    fn check_size(&self, scope: Scope, results: &Delta, limit: Option<usize>) -> Result<(), SessionError> {
+        let Some(limit) = limit else { return Ok(()) };
+        let size = self.size_with(results);
+        match size > limit && size > self.size() {
+            true => Err(SessionError::TooLarge { scope, size, limit }),
+            false => Ok(()),
+        }
+    }
+
+    fn size(&self) -> usize {
+        let count = || self.state.iter().map(|(key, value)| key.len() + value.json_size()).sum();
+        self.bytes.unwrap_or_else(count)
+    }
+
+    /// How large the values are after these results; only what changes is looked at.
+    fn size_with(&self, results: &Delta) -> usize {
+        let mut size = self.size();
+        for (key, change) in results.iter() {
+            size -= self.state.get(key).map_or(0, |value| key.len() + value.json_size());
+            if let Change::Set(value) = change {
+                size += key.len() + value.json_size();
+            }
+        }
+        size
     }
 }
 
 impl Row {
-    fn new(key: &SessionKey, state: StateMap, time: f64) -> Self {
-        let initial = Arc::new(state);
+    fn new(new: &NewSession) -> Self {
+        let (key, initial) = (&new.key, Arc::new(new.session.clone()));
         Self {
             name: Arc::new(Name { user: key.user().to_owned(), id: key.id().to_owned() }),
-            update_time: time,
+            incarnation: new.incarnation,
+            update_time: new.time,
             initial: initial.clone(),
-            state: initial,
+            values: Values { state: initial, bytes: None },
             read: Arc::default(),
             new: Vec::new(),
             by_id: HashMap::default(),
+        }
+    }
+
+    /// The answer to a commit whose event is stored as this version.
+    fn appended(
+        &mut self,
+        commit: &Commit,
+        event: Arc<Event>,
+        version: Version,
+        is_known: bool,
+        app: &Shared,
+        user: &Shared,
+    ) -> Appended {
+        let place = |version: Version| usize::try_from(version).unwrap_or(usize::MAX);
+        let between = match commit.answer.since {
+            None => Vec::new(),
+            Some(since) => {
+                let known = if since.incarnation == self.incarnation { since.version } else { 0 };
+                let end = place(version) - 1;
+                self.between(place(known).min(end), end).collect()
+            }
+        };
+        let state = commit.answer.state.then(|| Scopes {
+            session: self.values.state.clone(),
+            user: user.values.state.clone(),
+            user_version: user.version,
+            app: app.values.state.clone(),
+            app_version: app.version,
+        });
+        Appended {
+            is_known,
+            version,
+            update_time: self.update_time,
+            incarnation: self.incarnation,
+            event,
+            between,
+            state,
         }
     }
 
@@ -335,15 +529,13 @@ impl Row {
 
     fn push(&mut self, event: Arc<Event>, delta: &Delta) {
         self.by_id.insert(ById(event.clone()), self.version() + 1);
-        self.push_new(event, delta);
+        self.push_new(event, delta, None);
     }
 
     /// Adds an event whose id is noted already.
-    fn push_new(&mut self, event: Arc<Event>, delta: &Delta) {
-        self.update_time = next_update_time(self.update_time, event.timestamp);
-        if !delta.is_empty() {
-            apply(Arc::make_mut(&mut self.state), delta);
-        }
+    fn push_new(&mut self, event: Arc<Event>, results: &Delta, limit: Option<usize>) {
+        self.update_time = next_update_time(self.update_time, event.time());
+        self.values.apply(results, limit);
         let version = self.version() + 1;
         self.new.push(SessionEvent { version, event });
     }
@@ -357,13 +549,14 @@ impl Row {
     ) -> StoredSession {
         StoredSession {
             key,
+            incarnation: self.incarnation,
             version: self.version(),
             app_version: app.version,
             user_version: user.version,
             update_time: self.update_time,
-            session: self.state.clone(),
-            app: app.state.clone(),
-            user: user.state.clone(),
+            session: self.values.state.clone(),
+            app: app.values.state.clone(),
+            user: user.values.state.clone(),
             initial: Some(self.initial.clone()),
             events,
         }

@@ -207,12 +207,41 @@ impl<T: Extras + fmt::Debug> fmt::Debug for Rare<T> {
     }
 }
 
+/// What a record does beside writing and reading its fields one by one.
+pub(crate) trait Codec: Clone {
+    /// The record that is written in place of this one, if it is spelled with more fields than it has.
+    fn written(&self, _spelling: Spelling) -> Option<Self> {
+        None
+    }
+
+    /// Understands fields that belong together, after all were read.
+    ///
+    /// # Errors
+    ///
+    /// A text that says what cannot be understood.
+    fn understood(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
 /// Declares a struct whose fields have two spellings: `field_name: Type = "fieldName"`; a field with
-/// one spelling has no `=`. Fields after `rare` are in a struct of their own, which the record
-/// holds only if one of them is set; they are used as if they were the record's.
+/// one spelling has no `=`, and one that is read as another type names it with `as`. Fields after `rare` are in a
+/// struct of their own, which the record holds only if one of them is set; they are used as if they were the record's.
+/// A record that implements [`Codec`] itself begins with `codec by hand;`.
 macro_rules! record {
+    (codec by hand; $($record:tt)*) => {
+        $crate::record::record_struct! { $($record)* }
+    };
+    ($(#[$meta:meta])* pub struct $name:ident $($record:tt)*) => {
+        $crate::record::record_struct! { $(#[$meta])* pub struct $name $($record)* }
+        impl $crate::record::Codec for $name {}
+    };
+}
+
+/// The struct, or the two structs, that [`record!`] declares.
+macro_rules! record_struct {
     ($(#[$meta:meta])* pub struct $name:ident {
-        $($(#[$field_meta:meta])* pub $field:ident: $type:ty $(= $camel:literal)?,)*
+        $($(#[$field_meta:meta])* pub $field:ident: $type:ty $(= $camel:literal)? $(as $read:ty)?,)*
     }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq, Default)]
@@ -222,11 +251,11 @@ macro_rules! record {
             pub unknown: std::collections::BTreeMap<String, sessile_state::SharedValue>,
         }
 
-        $crate::record::record_codec! { $name { $($field: $type $(= $camel)?,)* } {} }
+        $crate::record::record_codec! { $name { $($field: $type $(= $camel)? $(as $read)?,)* } {} }
     };
 
     ($(#[$meta:meta])* pub struct $name:ident {
-        $($(#[$field_meta:meta])* pub $field:ident: $type:ty $(= $camel:literal)?,)*
+        $($(#[$field_meta:meta])* pub $field:ident: $type:ty $(= $camel:literal)? $(as $read:ty)?,)*
     }
     $(#[$extras_meta:meta])* rare $extras:ident {
         $($(#[$rare_meta:meta])* pub $rare:ident: $rare_type:ty $(= $rare_camel:literal)?,)*
@@ -269,7 +298,8 @@ macro_rules! record {
         }
 
         $crate::record::record_codec! {
-            $name { $($field: $type $(= $camel)?,)* } { $($rare: $rare_type $(= $rare_camel)?,)* }
+            $name { $($field: $type $(= $camel)? $(as $read)?,)* }
+            { $($rare: $rare_type $(= $rare_camel)?,)* }
         }
     };
 }
@@ -277,7 +307,7 @@ macro_rules! record {
 /// Writes and reads what [`record!`] declares.
 macro_rules! record_codec {
     ($name:ident
-        { $($field:ident: $type:ty $(= $camel:literal)?,)* }
+        { $($field:ident: $type:ty $(= $camel:literal)? $(as $read:ty)?,)* }
         { $($rare:ident: $rare_type:ty $(= $rare_camel:literal)?,)* }
     ) => {
         impl $crate::record::Spell for $name {
@@ -287,7 +317,10 @@ macro_rules! record_codec {
                 serializer: S,
             ) -> Result<S::Ok, S::Error> {
                 use serde::ser::SerializeMap;
-                use $crate::record::{Spelled, Spelling};
+                use $crate::record::{Codec, Spelled, Spelling};
+                if let Some(written) = Codec::written(self, spelling) {
+                    return written.spell(spelling, serializer);
+                }
                 let mut map = serializer.serialize_map(None)?;
                 macro_rules! write {
                     ($value:expr, $names:expr) => {
@@ -331,7 +364,9 @@ macro_rules! record_codec {
                         let mut record = $name::default();
                         while let Some($crate::record::FieldName(name)) = map.next_key()? {
                             match &*name {
-                                $(stringify!($field) $(| $camel)? => record.$field = map.next_value()?,)*
+                                $(stringify!($field) $(| $camel)? => {
+                                    record.$field = $crate::record::next_value!(map, $type $(as $read)?);
+                                })*
                                 $(stringify!($rare) $(| $rare_camel)? => {
                                     let value: $rare_type = map.next_value()?;
                                     record.extras.set(value, |extras| &mut extras.$rare);
@@ -342,6 +377,7 @@ macro_rules! record_codec {
                                 }
                             }
                         }
+                        $crate::record::Codec::understood(&mut record).map_err(serde::de::Error::custom)?;
                         Ok(record)
                     }
                 }
@@ -352,4 +388,14 @@ macro_rules! record_codec {
     };
 }
 
-pub(crate) use {record, record_codec};
+/// Reads the value of a field, as its own type or as the one that stands for it.
+macro_rules! next_value {
+    ($map:ident, $type:ty) => {
+        $map.next_value()?
+    };
+    ($map:ident, $type:ty as $read:ty) => {
+        <$type>::from($map.next_value::<$read>()?)
+    };
+}
+
+pub(crate) use {next_value, record, record_codec, record_struct};

@@ -3,10 +3,11 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
-use sessile_state::{SharedValue, State, StateError, merge_scopes};
+use sessile_state::{Delta, SharedValue, State, StateError, merge_scopes};
 
+use crate::commit::{Appended, Expect, Incarnation};
 use crate::key::SessionKey;
-use crate::store::{Expect, SessionEvent, StateMap, StoredSession, Version, apply};
+use crate::store::{SessionEvent, StateMap, StoredSession, Version, apply};
 
 /// A session as it was when it was read.
 ///
@@ -15,6 +16,7 @@ use crate::store::{Expect, SessionEvent, StateMap, StoredSession, Version, apply
 #[derive(Debug, Clone)]
 pub struct Session {
     key: SessionKey,
+    incarnation: Incarnation,
     version: Version,
     scope_versions: ScopeVersions,
     update_time: f64,
@@ -34,6 +36,11 @@ impl Session {
     /// Where it is.
     pub fn key(&self) -> &SessionKey {
         &self.key
+    }
+
+    /// Tells it from sessions that had its address before or have it later.
+    pub fn incarnation(&self) -> Incarnation {
+        self.incarnation
     }
 
     /// Its revision: 0 at creation, one more with every event.
@@ -56,37 +63,35 @@ impl Session {
         &self.events
     }
 
-    /// The versions of the three scopes that it was read with, for
-    /// [`append_expecting`](crate::SessionService::append_expecting).
+    /// What it was read as: its incarnation and the versions of the three scopes, for
+    /// [`Append::expecting`](crate::Append::expecting).
     pub fn versions(&self) -> Expect {
         let ScopeVersions { app, user } = self.scope_versions;
-        Expect { session: Some(self.version), user: Some(user), app: Some(app) }
+        Expect {
+            incarnation: Some(self.incarnation),
+            session: Some(self.version),
+            user: Some(user),
+            app: Some(app),
+        }
     }
 
-    pub(crate) fn scope_versions(&self) -> ScopeVersions {
-        self.scope_versions
+    /// Takes in an event that was appended to this session, and those that others appended before it.
+    pub(crate) fn take_in(&mut self, appended: Appended) {
+        let Appended { version, update_time, event, between, .. } = appended;
+        if version <= self.version {
+            return; // it was there when the session was read
+        }
+        let own = SessionEvent { version, event };
+        for event in between.into_iter().chain([own]) {
+            apply(Arc::make_mut(&mut self.state.0), &event.actions.state_delta);
+            Arc::make_mut(&mut self.events).push(event);
+        }
+        (self.version, self.update_time) = (version, update_time);
     }
 
-    /// Takes in a newer reading, whose events are those after this version.
-    pub(crate) fn catch_up(&mut self, newer: Self) {
-        let mut events = std::mem::take(&mut self.events);
-        Arc::make_mut(&mut events).extend(newer.events.iter().cloned());
-        *self = Self {
-            events,
-            key: newer.key,
-            version: newer.version,
-            scope_versions: newer.scope_versions,
-            update_time: newer.update_time,
-            state: newer.state,
-        };
-    }
-
-    /// Takes in an event that was appended right after this version.
-    pub(crate) fn advance(&mut self, event: SessionEvent, update_time: f64) {
-        self.version = event.version;
-        self.update_time = update_time;
-        apply(Arc::make_mut(&mut self.state.0), &event.delta());
-        Arc::make_mut(&mut self.events).push(event);
+    /// Shows the results of an event in the state.
+    pub(crate) fn apply(&mut self, results: &Delta) {
+        apply(Arc::make_mut(&mut self.state.0), results);
     }
 }
 
@@ -98,6 +103,7 @@ impl From<StoredSession> for Session {
         let state = merge_scopes(entries(&stored.app), entries(&stored.user), entries(&stored.session));
         Self {
             key: stored.key,
+            incarnation: stored.incarnation,
             version: stored.version,
             scope_versions: ScopeVersions { app: stored.app_version, user: stored.user_version },
             update_time: stored.update_time,

@@ -8,12 +8,15 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use sessile_state::{Change, Delta, Scope, ScopedDelta, SharedValue};
+use sessile_state::{Change, Delta, SharedValue};
 
+use crate::commit::{Appended, Commit, Expect, Incarnation};
 use crate::error::SessionError;
 use crate::event::Event;
 use crate::key::SessionKey;
 use crate::page::StoredPage;
+use crate::scope_change::ScopeChange;
+use crate::scope_write::{ScopeKey, ScopeState, ScopeWrite, ScopeWritten};
 
 /// A revision: 0 at creation, one more with every event. Order and conflicts come from it, never
 /// from a clock.
@@ -35,6 +38,7 @@ pub trait Store: Send + Sync {
     /// # Errors
     ///
     /// [`SessionError::AlreadyExists`] if there is a session with this key; it stays untouched.
+    /// [`SessionError::Operation`] if an operation on shared state cannot be applied; [`SessionError::TooLarge`].
     async fn create(&self, new: NewSession) -> Result<StoredSession, SessionError>;
 
     /// Reads a session as it is at one moment, or `None` if there is none.
@@ -59,20 +63,26 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`SessionError::Conflict`] if a version is expected and another is stored.
-    async fn delete(&self, key: &SessionKey, expect: Option<Version>) -> Result<bool, SessionError>;
+    /// [`SessionError::Replaced`] or [`SessionError::Conflict`] if the session is not the expected one.
+    async fn delete(&self, key: &SessionKey, expect: Expect) -> Result<bool, SessionError>;
 
     /// Writes an event and the changes of the three scopes together, or nothing. Its cost depends
     /// neither on the length of the history nor on other sessions.
     ///
-    /// The same event again changes nothing and returns what the first append returned, whatever
-    /// is expected.
+    /// In one transaction: looks for an event with this id, and if there is one changes nothing and returns it,
+    /// whatever is expected; compares what is expected, and the guards; computes operations and sizes in all scopes;
+    /// only then writes the event, the scopes, and the change of each shared scope to its history. [`evaluate`] does
+    /// the computing for stores that keep state in this process.
+    ///
+    /// [`evaluate`]: crate::evaluate
     ///
     /// # Errors
     ///
     /// - [`SessionError::NotFound`] if there is no session with this key;
-    /// - [`SessionError::EventConflict`] if the session has another event with this id;
-    /// - [`SessionError::Conflict`] if a version is not the expected one.
+    /// - [`SessionError::Replaced`] or [`SessionError::Conflict`] if something is not as expected;
+    /// - [`SessionError::Overwritten`] if a guard refuses the commit;
+    /// - [`SessionError::Operation`] if an operation cannot be applied to what is stored;
+    /// - [`SessionError::TooLarge`] if a scope would be larger than its limit.
     async fn append(&self, commit: Commit) -> Result<Appended, SessionError>;
 
     /// Reads the state of an application or a user; empty if nothing was ever written.
@@ -80,14 +90,28 @@ pub trait Store: Send + Sync {
     /// # Errors
     ///
     /// [`SessionError::Corrupt`] if the row cannot be understood.
-    async fn scope_state(&self, scope: &ScopeKey) -> Result<StateMap, SessionError>;
+    async fn scope_state(&self, scope: &ScopeKey) -> Result<ScopeState, SessionError>;
 
-    /// Changes the state of an application or a user, without a session.
+    /// Changes the state of an application or a user, without a session, and notes the change in its history. A
+    /// second write with the same request id changes nothing, whatever is expected, and returns what the first did.
     ///
     /// # Errors
     ///
-    /// Those of the store.
-    async fn write_scope(&self, scope: &ScopeKey, delta: Delta, time: f64) -> Result<(), SessionError>;
+    /// [`SessionError::ScopeConflict`] if another version is stored; [`SessionError::Overwritten`],
+    /// [`SessionError::Operation`] and [`SessionError::TooLarge`] as [`append`](Self::append).
+    async fn write_scope(&self, write: ScopeWrite) -> Result<ScopeWritten, SessionError>;
+
+    /// Reads the newest changes of shared state, newest first: those after a version, at most `limit`.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Corrupt`] if a row cannot be understood.
+    async fn scope_changes(
+        &self,
+        scope: &ScopeKey,
+        after: Version,
+        limit: usize,
+    ) -> Result<Vec<ScopeChange>, SessionError>;
 
     /// Walks over everything: the addresses of what is stored after a place, at most `limit`. Those of
     /// applications and users that have state (or had, or may have) come first, then those of sessions; each
@@ -97,6 +121,67 @@ pub trait Store: Send + Sync {
     ///
     /// Those of the store.
     async fn addresses(&self, after: Option<&Address>, limit: usize) -> Result<Vec<Address>, SessionError>;
+
+    /// Commits what was handed over, and ends. Calls after that may fail; closing twice is harmless. Without it nothing
+    /// that was acknowledged is lost either; a store in a file may leave companions of the file.
+    ///
+    /// # Errors
+    ///
+    /// Those of the store.
+    async fn close(&self) -> Result<(), SessionError>;
+}
+
+/// A store that others use too is a store.
+#[async_trait]
+impl<S: Store + ?Sized> Store for Arc<S> {
+    async fn create(&self, new: NewSession) -> Result<StoredSession, SessionError> {
+        (**self).create(new).await
+    }
+
+    async fn get(
+        &self,
+        key: &SessionKey,
+        window: EventWindow,
+    ) -> Result<Option<StoredSession>, SessionError> {
+        (**self).get(key, window).await
+    }
+
+    async fn list(&self, query: &ListQuery) -> Result<StoredPage, SessionError> {
+        (**self).list(query).await
+    }
+
+    async fn delete(&self, key: &SessionKey, expect: Expect) -> Result<bool, SessionError> {
+        (**self).delete(key, expect).await
+    }
+
+    async fn append(&self, commit: Commit) -> Result<Appended, SessionError> {
+        (**self).append(commit).await
+    }
+
+    async fn scope_state(&self, scope: &ScopeKey) -> Result<ScopeState, SessionError> {
+        (**self).scope_state(scope).await
+    }
+
+    async fn write_scope(&self, write: ScopeWrite) -> Result<ScopeWritten, SessionError> {
+        (**self).write_scope(write).await
+    }
+
+    async fn scope_changes(
+        &self,
+        scope: &ScopeKey,
+        after: Version,
+        limit: usize,
+    ) -> Result<Vec<ScopeChange>, SessionError> {
+        (**self).scope_changes(scope, after, limit).await
+    }
+
+    async fn addresses(&self, after: Option<&Address>, limit: usize) -> Result<Vec<Address>, SessionError> {
+        (**self).addresses(after, limit).await
+    }
+
+    async fn close(&self) -> Result<(), SessionError> {
+        (**self).close().await
+    }
 }
 
 /// A session to be.
@@ -104,16 +189,21 @@ pub trait Store: Send + Sync {
 pub struct NewSession {
     /// Where it will be.
     pub key: SessionKey,
+    /// Tells it from sessions that had its address before. A store that sends a request again after it lost the
+    /// connection finds by it whether its first attempt created the session.
+    pub incarnation: Incarnation,
     /// When it is made, in Unix seconds.
     pub time: f64,
     /// Its initial state (version 0).
     pub session: StateMap,
-    /// Changes of application state.
+    /// Changes of application state; they may be operations.
     pub app: Delta,
-    /// Changes of user state.
+    /// Changes of user state; they may be operations.
     pub user: Delta,
-    /// Events that it starts with, in order, and what each changes of the session's state.
+    /// Events that it starts with, in order, and what each changes of the session's state. They hold no operations.
     pub events: Vec<(Arc<Event>, Delta)>,
+    /// How large the state of a scope may become, in bytes of JSON.
+    pub max_scope_bytes: Option<usize>,
 }
 
 /// A session as a store has it.
@@ -121,6 +211,8 @@ pub struct NewSession {
 pub struct StoredSession {
     /// Where it is.
     pub key: SessionKey,
+    /// Tells it from sessions that had its address before.
+    pub incarnation: Incarnation,
     /// How many events were ever appended.
     pub version: Version,
     /// How often the application's state was written.
@@ -195,7 +287,7 @@ impl EventWindow {
 
     /// Whether an event passes all filters but `last`.
     pub fn admits(&self, event: &SessionEvent) -> bool {
-        self.after_time.is_none_or(|time| event.timestamp >= time)
+        self.after_time.is_none_or(|time| event.time() >= time)
             && self.after_version.is_none_or(|version| event.version > version)
             && self.until_version.is_none_or(|version| event.version <= version)
     }
@@ -230,97 +322,6 @@ pub struct ListPlace {
     pub id: String,
 }
 
-/// An event to be appended, and what it changes.
-#[derive(Debug, Clone)]
-pub struct Commit {
-    /// The session.
-    pub key: SessionKey,
-    /// The event; its `stateDelta` keeps its prefixes.
-    pub event: Arc<Event>,
-    /// What it changes, by scope.
-    pub delta: ScopedDelta,
-    /// What must be stored for it to count.
-    pub expect: Expect,
-}
-
-/// The versions that a commit is based on; those that are `None` may be any.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Expect {
-    /// Of the session.
-    pub session: Option<Version>,
-    /// Of the user's state.
-    pub user: Option<Version>,
-    /// Of the application's state.
-    pub app: Option<Version>,
-}
-
-impl Expect {
-    /// Compares with what is stored.
-    ///
-    /// # Errors
-    ///
-    /// [`SessionError::Conflict`] for the first scope that differs.
-    pub fn check(
-        &self,
-        key: &SessionKey,
-        session: Version,
-        user: Version,
-        app: Version,
-    ) -> Result<(), SessionError> {
-        let pairs = [
-            (Scope::Session, self.session, session),
-            (Scope::User, self.user, user),
-            (Scope::App, self.app, app),
-        ];
-        for (scope, expected, actual) in pairs {
-            if let Some(expected) = expected
-                && expected != actual
-            {
-                return Err(SessionError::Conflict { key: key.clone(), scope, expected, actual });
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What an append did.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Appended {
-    /// The session's version since the event.
-    pub version: Version,
-    /// When the session was last changed, by this event's time or a moment later.
-    pub update_time: f64,
-}
-
-/// State that sessions share.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum ScopeKey {
-    /// Of an application.
-    App(String),
-    /// Of a user of an application.
-    User(String, String),
-}
-
-impl ScopeKey {
-    /// The application's state that a session sees.
-    pub fn app_of(key: &SessionKey) -> Self {
-        Self::App(key.app().to_owned())
-    }
-
-    /// The user's state that a session sees.
-    pub fn user_of(key: &SessionKey) -> Self {
-        Self::User(key.app().to_owned(), key.user().to_owned())
-    }
-
-    /// The scope of its keys.
-    pub fn scope(&self) -> Scope {
-        match self {
-            Self::App(_) => Scope::App,
-            Self::User(..) => Scope::User,
-        }
-    }
-}
-
 /// Where something is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Address {
@@ -340,13 +341,20 @@ impl Address {
     }
 }
 
-/// Applies a delta to a scope's state.
-pub fn apply(state: &mut StateMap, delta: &Delta) {
-    for (key, change) in delta.iter() {
+/// Applies the results of a commit to a scope's state: keys that are set, and keys that are removed.
+///
+/// # Panics
+///
+/// If the delta holds an operation, which committed events never do.
+pub fn apply(state: &mut StateMap, results: &Delta) {
+    for (key, change) in results.iter() {
         match (change, state.get_mut(key)) {
             (Change::Set(value), Some(held)) => *held = value.clone(),
             (Change::Set(value), None) => drop(state.insert(key.to_owned(), value.clone())),
             (Change::Remove, _) => drop(state.remove(key)),
+            (Change::Operate(_), _) => {
+                panic!("the operation on {key:?} was not computed before it was applied")
+            }
         }
     }
 }

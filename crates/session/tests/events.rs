@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 use sessile_session::{
-    ActionExtras, Bytes, Content, Event, EventActions, EventExtras, FunctionCall, FunctionResponse, Part,
-    PartExtras, REMOVED, Stored,
+    ActionExtras, Bytes, Content, CreateSession, Event, EventActions, EventExtras, FunctionCall,
+    FunctionResponse, MemoryStore, OPERATIONS, OVERWROTE, Part, PartExtras, REMOVED, SessionService, Stored,
 };
-use sessile_state::Delta;
+use sessile_state::{Delta, Operation, SharedValue};
 
 #[test]
 fn an_event_as_google_adk_stores_it_is_written_as_it_was() {
@@ -113,13 +113,178 @@ fn what_is_no_event_is_refused() {
 fn a_delta_with_removals_survives_in_an_event() {
     let mut delta = Delta::from_iter([("a", json!(1)), ("nulled", json!(null))]);
     delta.remove("gone");
-    let event = Event::new("user").with_delta(&delta);
-    assert_eq!(event.delta(), delta);
-    assert_eq!(event.custom_metadata.as_ref().unwrap()[REMOVED], json!(["gone"]));
+    let mut event = Event::new("user").with_actions(EventActions::from_delta(&delta));
+    event.custom_metadata = Some([("mine".to_owned(), json!(1).into())].into());
+    let stored = serde_json::to_value(Stored(&event)).unwrap();
+    assert_eq!(stored["custom_metadata"], json!({REMOVED: ["gone"], "mine": 1}));
+    assert_eq!(
+        stored["actions"]["state_delta"],
+        json!({"a": 1, "nulled": null, "gone": null}),
+        "as google-adk reads it"
+    );
+    let wire = serde_json::to_value(&event).unwrap();
+    assert_eq!(wire["customMetadata"], stored["custom_metadata"]);
+    for text in [event.to_stored_json().unwrap(), serde_json::to_string(&event).unwrap()] {
+        let again: Event = serde_json::from_str(&text).unwrap();
+        assert_eq!(again, event, "what tells removals from nulls is no metadata of the event's own");
+    }
+    let mut bare = event.clone();
+    bare.custom_metadata = None;
+    let again: Event = serde_json::from_str(&bare.to_stored_json().unwrap()).unwrap();
+    assert_eq!((&again.actions.state_delta, &again.custom_metadata), (&delta, &None));
+}
+
+#[test]
+fn a_key_is_removed_only_if_it_is_null_too() {
+    let wire = json!({
+        "actions": {"stateDelta": {"gone": null, "null": null, "set": 1}},
+        "customMetadata": {REMOVED: ["gone", "set", "unknown", 5]},
+    });
+    let event: Event = serde_json::from_value(wire).unwrap();
+    assert_eq!(event.actions.state_delta.removed().collect::<Vec<_>>(), ["gone"]);
+    assert_eq!(event.actions.state_delta.values().map(|(key, _)| key).collect::<Vec<_>>(), ["null", "set"]);
+    assert_eq!(event.actions.state_delta.len(), 3);
+}
+
+#[test]
+fn operations_are_read_in_both_spellings() {
+    let operations = json!({
+        "user:points": {"add": 1, "min": 0, "max": 2.5},
+        "log": [{"append": ["x", {"innerKey": 1}]}, {"union": ["y"]}],
+        "someMap": {"union": {"fieldName": null, "field_name": 1}},
+    });
+    let mut expected = Delta::from_iter([("plain", json!(1))]);
+    expected.operate("user:points", Operation::add(1).at_least(0).at_most(2.5));
+    expected.append("log", [json!("x"), json!({"innerKey": 1})]);
+    expected.union("log", [json!("y")]);
+    let fields = [("fieldName", json!(null)), ("field_name", json!(1))];
+    expected.operate("someMap", Operation::union_fields(fields));
+    for (delta, ops) in [
+        ("stateDelta", "stateOps"),
+        ("state_delta", "state_ops"),
+        ("stateDelta", "state_ops"),
+        ("state_delta", "stateOps"),
+    ] {
+        let event: Event =
+            serde_json::from_value(json!({"actions": {delta: {"plain": 1}, ops: operations}})).unwrap();
+        assert_eq!(event.actions.state_delta, expected, "{delta} and {ops}");
+        assert!(event.actions.unknown.is_empty(), "they are understood");
+        assert!(event.operations().is_empty(), "they are not committed yet");
+    }
+    let both = json!({"actions": {"stateOps": {"a": {"add": 1}}, "state_ops": {"b": {"add": 2}}}});
+    let event: Event = serde_json::from_value(both).unwrap();
+    assert_eq!(event.actions.state_delta.operations().count(), 2);
+}
+
+#[test]
+fn an_event_with_operations_comes_back_as_it_was() {
+    let mut delta = Delta::from_iter([("a", json!(1))]);
+    delta.remove("gone");
+    delta.add("n", 0.1);
+    delta.operate("n", Operation::add(u64::MAX).at_most(u64::MAX));
+    let big = SharedValue::from_json("[123456789012345678901234567890, 1.0]").unwrap();
+    delta.append("list", [big.clone(), json!("x").into()]);
+    delta.operate("map", Operation::union_fields([("b", big), ("a", json!({"x": [1]}).into())]));
+    let event = Event::new("agent").with_actions(EventActions::from_delta(delta));
+    let (wire, stored) = (serde_json::to_string(&event).unwrap(), event.to_stored_json().unwrap());
+    assert!(wire.contains("\"stateOps\":") && !wire.contains("state_ops"), "{wire}");
+    assert!(stored.contains("\"state_ops\":") && !stored.contains("stateOps"), "{stored}");
+    for text in [wire, stored] {
+        assert!(text.contains("123456789012345678901234567890"), "every digit is kept: {text}");
+        assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event, "{text}");
+    }
+}
+
+#[test]
+fn operations_that_cannot_be_understood_are_an_error() {
+    for (actions, expected) in [
+        (
+            json!({"stateOps": {"k": {"sub": 1}}}),
+            "the operation on \"k\" cannot be understood: unknown operation",
+        ),
+        (json!({"stateOps": {"k": {"add": "x"}}}), "`add` must be a number"),
+        (json!({"stateOps": {"k": {"add": 1, "step": 1}}}), "`add` has no field \"step\""),
+        (json!({"stateOps": {"k": []}}), "the list is empty"),
+        (json!({"stateOps": {"k": 1}}), "a number is not an operation"),
+        (json!({"stateOps": [{"add": 1}]}), "the operations are not an object of keys"),
+        (json!({"state_ops": {"k": {"append": {"a": 1}}}}), "`append` takes a list"),
+        (
+            json!({"stateDelta": {"k": 1}, "stateOps": {"k": {"add": 1}}}),
+            "the key \"k\" is both set and operated on",
+        ),
+        (json!({"stateDelta": {"k": null}, "state_ops": {"k": {"add": 1}}}), "the key \"k\" is both set"),
+        (json!({"stateOps": {"k": {"add": 1}}, "state_ops": {"k": {"add": 1}}}), "the key \"k\" is both"),
+    ] {
+        let text = json!({ "actions": actions }).to_string();
+        let refused = serde_json::from_str::<Event>(&text).unwrap_err().to_string();
+        assert!(refused.contains(expected), "{text}: {refused}");
+    }
+}
+
+/// Commits an event to a session with this state.
+async fn committed(state: Value, event: Event) -> std::sync::Arc<Event> {
+    let service = SessionService::new(MemoryStore::new());
+    let new = CreateSession::new("shop", "ada").with_state(state);
+    let mut session = service.create(new).await.expect("the session is created");
+    service.append(&mut session, event).await.expect("the event is committed")
+}
+
+#[tokio::test]
+async fn a_committed_event_is_stored_with_results_alone() {
+    let mut delta = Delta::from_iter([("plain", json!(null))]);
+    delta.add("n", 1);
+    delta.append("user:list", [json!("b")]);
+    delta.remove("gone");
+    let event = Event::new("agent").with_actions(EventActions::from_delta(delta));
+    let event = committed(json!({"n": 5, "user:list": ["a"], "gone": 1}), event).await;
+    let stored = serde_json::to_value(Stored(&*event)).unwrap();
+    assert_eq!(
+        stored["actions"],
+        json!({
+            "state_delta": {"plain": null, "n": 6, "user:list": ["a", "b"], "gone": null},
+            "artifact_delta": {}, "requested_auth_configs": {}, "requested_tool_confirmations": {},
+        }),
+        "google-adk forbids fields of actions that it does not know"
+    );
+    let told = json!({OPERATIONS: {"n": {"add": 1}, "user:list": {"append": ["b"]}}, REMOVED: ["gone"]});
+    assert_eq!(stored["custom_metadata"], told);
+    let wire = serde_json::to_value(&*event).unwrap();
+    assert!(wire["actions"].get("stateOps").is_none());
+    assert_eq!(wire["customMetadata"], told);
+
+    let again: Event = serde_json::from_value(stored).unwrap();
+    assert_eq!(again, *event, "reading it back executes nothing");
+    assert_eq!(again.operations().into_keys().collect::<Vec<_>>(), ["n", "user:list"]);
+    assert!(!again.actions.state_delta.has_operations());
+}
+
+#[tokio::test]
+async fn an_event_without_operations_is_stored_as_it_was_sent() {
+    let event = Event::new("agent").with_actions(EventActions::from_delta(json!({"a": 1})));
+    let event = committed(json!({}), event).await;
+    assert_eq!(event.custom_metadata, None);
+    assert_eq!(event.overwrote(), None);
+    assert!(serde_json::to_value(Stored(&*event)).unwrap().get("custom_metadata").is_none());
+}
+
+#[test]
+fn notes_that_cannot_be_understood_are_kept_and_tell_nothing() {
+    let wire =
+        json!({"customMetadata": {OPERATIONS: {"n": {"later": 1}}, OVERWROTE: 5, "sessile:later": [1]}});
+    let event: Event = serde_json::from_value(wire.clone()).unwrap();
+    assert!(event.operations().is_empty());
+    assert_eq!(serde_json::to_value(&event).unwrap()["customMetadata"], wire["customMetadata"]);
+}
+
+#[test]
+fn a_timestamp_is_left_out_until_there_is_one() {
+    let event: Event = serde_json::from_value(json!({"author": "a"})).unwrap();
+    assert_eq!((event.timestamp, event.time()), (None, 0.0));
+    assert!(serde_json::to_value(&event).unwrap().get("timestamp").is_none());
+    let event = event.with_timestamp(0.0).with_invocation("i");
+    assert_eq!((event.timestamp, event.invocation_id.as_str()), (Some(0.0), "i"));
     let again: Event = serde_json::from_str(&event.to_stored_json().unwrap()).unwrap();
-    assert_eq!(again.delta(), delta);
-    let cleared = again.with_delta(&Delta::new());
-    assert_eq!((&cleared.custom_metadata, cleared.actions.state_delta.len()), (&None, 0));
+    assert_eq!(again.timestamp, Some(0.0), "1970 is a time");
 }
 
 #[test]

@@ -1,18 +1,18 @@
 //! What the writing thread knows of the rows it wrote last, so that it need not read them again.
 //!
-//! SQLite tells cheaply whether another connection changed the file (`PRAGMA data_version`); then
-//! everything is forgotten. So it is when a transaction fails.
+//! SQLite tells cheaply whether another connection changed the file (`PRAGMA data_version`); then everything is
+//! forgotten. The same happens when a transaction fails.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::ops::{Index, IndexMut};
 
-use rusqlite::{Connection, OptionalExtension, params};
-use sessile_session::{ScopeKey, SessionError, SessionKey, Version};
-use sessile_state::Delta;
+use rusqlite::Connection;
+use sessile_session::{ScopeKey, SessionError, SessionKey};
 
 use crate::failure::doing;
 use crate::layout::Layout;
-use crate::rows::{StateText, corrupt};
+use crate::session_row::SessionRow;
+use crate::shared_state::SharedState;
 
 /// How much may be remembered, in bytes of JSON and in rows.
 const MOST_BYTES: usize = 16 << 20;
@@ -22,61 +22,40 @@ const MOST_ROWS: usize = 1024;
 pub(crate) struct Cache {
     /// SQLite's number of the file's content that the rows below are from.
     content: Option<i64>,
-    sessions: HashMap<SessionKey, SessionRow>,
-    scopes: HashMap<ScopeKey, SharedState>,
+    slot_of_session: HashMap<SessionKey, SessionSlot>,
+    sessions: Vec<CachedSession>,
+    slot_of_scope: HashMap<ScopeKey, ScopeSlot>,
+    scopes: Vec<CachedScope>,
+    /// The rows that have to be written; some may be there twice.
+    changed_sessions: Vec<SessionSlot>,
+    changed_scopes: Vec<ScopeSlot>,
     /// The length of all texts that were read or written since everything was forgotten last.
     bytes: usize,
 }
 
-/// A session as the open transaction leaves it.
-pub(crate) struct SessionRow {
-    pub(crate) version: Version,
-    pub(crate) update_time: f64,
-    state: State,
-    changed: bool,
-    state_changed: bool,
+/// Where a session is in the cache; good until the transaction ends.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SessionSlot(usize);
+
+/// Where shared state is in the cache; good until the transaction ends.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ScopeSlot(usize);
+
+struct CachedSession {
+    key: SessionKey,
+    row: SessionRow,
+    /// Where the state is that it shares, if it was asked for.
+    user: Option<ScopeSlot>,
+    app: Option<ScopeSlot>,
 }
 
-/// State that sessions share, as the open transaction leaves it.
-pub(crate) struct SharedState {
-    pub(crate) version: Version,
-    pub(crate) state: StateText,
-    time: f64,
-    changed: bool,
+struct CachedScope {
+    scope: ScopeKey,
+    shared: SharedState,
 }
-
-/// A session's state, which is parsed only if it changes.
-enum State {
-    Text(String),
-    Parsed(StateText),
-}
-
-const SELECT_SESSION: &str = "
-    SELECT state, update_time, sessile_version FROM sessions WHERE app_name = ?1 AND user_id = ?2 AND id = ?3
-";
-const UPDATE_SESSION: &str = "
-    UPDATE sessions SET state = ?4, update_time = ?5, sessile_version = ?6
-     WHERE app_name = ?1 AND user_id = ?2 AND id = ?3
-";
-const TOUCH_SESSION: &str = "
-    UPDATE sessions SET update_time = ?4, sessile_version = ?5 WHERE app_name = ?1 AND user_id = ?2 AND id = ?3
-";
-const SELECT_APP: &str = "SELECT state, sessile_version FROM app_states WHERE app_name = ?1";
-const SELECT_USER: &str =
-    "SELECT state, sessile_version FROM user_states WHERE app_name = ?1 AND user_id = ?2";
-const UPSERT_APP: &str = "
-    INSERT INTO app_states (app_name, state, update_time, sessile_version) VALUES (?1, ?2, ?3, ?4)
-    ON CONFLICT (app_name) DO UPDATE SET
-        state = excluded.state, update_time = excluded.update_time, sessile_version = excluded.sessile_version
-";
-const UPSERT_USER: &str = "
-    INSERT INTO user_states (app_name, user_id, state, update_time, sessile_version) VALUES (?1, ?2, ?3, ?4, ?5)
-    ON CONFLICT (app_name, user_id) DO UPDATE SET
-        state = excluded.state, update_time = excluded.update_time, sessile_version = excluded.sessile_version
-";
 
 impl Cache {
-    /// Forgets everything if somebody else changed the file, or if it is much. Must be called in every write
+    /// Forgets everything if another connection changed the file, or if it is much. Must be called in every write
     /// transaction before anything else.
     pub(crate) fn begin(&mut self, connection: &Connection) -> Result<(), SessionError> {
         let content: i64 = connection
@@ -96,24 +75,39 @@ impl Cache {
         *self = Self::default();
     }
 
-    /// Forgets a session, because its row is gone.
-    pub(crate) fn forget_session(&mut self, key: &SessionKey) {
-        self.sessions.remove(key);
-    }
-
     /// A session, or `None` if there is none.
     pub(crate) fn session(
         &mut self,
         connection: &Connection,
         layout: Layout,
         key: &SessionKey,
-    ) -> Result<Option<&mut SessionRow>, SessionError> {
-        if !self.sessions.contains_key(key) {
-            let Some((row, bytes)) = SessionRow::read(connection, layout, key)? else { return Ok(None) };
-            self.sessions.insert(key.clone(), row);
-            self.bytes += bytes;
+    ) -> Result<Option<SessionSlot>, SessionError> {
+        if let Some(slot) = self.known_session(key) {
+            return Ok(Some(slot));
         }
-        Ok(self.sessions.get_mut(key))
+        let Some(mut row) = SessionRow::read(connection, layout, key)? else { return Ok(None) };
+        self.bytes += row.state.text().len();
+        Ok(Some(self.add_session(key, row)))
+    }
+
+    /// A session, if it was read or written before.
+    pub(crate) fn known_session(&self, key: &SessionKey) -> Option<SessionSlot> {
+        self.slot_of_session.get(key).copied()
+    }
+
+    /// Remembers a session.
+    pub(crate) fn add_session(&mut self, key: &SessionKey, row: SessionRow) -> SessionSlot {
+        let slot = SessionSlot(self.sessions.len());
+        self.sessions.push(CachedSession { key: key.clone(), row, user: None, app: None });
+        self.slot_of_session.insert(key.clone(), slot);
+        slot
+    }
+
+    /// Forgets a session, because its row is gone.
+    pub(crate) fn forget_session(&mut self, key: &SessionKey) {
+        if let Some(slot) = self.slot_of_session.remove(key) {
+            self[slot].forget_changes();
+        }
     }
 
     /// Shared state; empty if there is no row.
@@ -121,166 +115,96 @@ impl Cache {
         &mut self,
         connection: &Connection,
         scope: &ScopeKey,
-    ) -> Result<&mut SharedState, SessionError> {
-        match self.scopes.entry(scope.clone()) {
-            Entry::Occupied(entry) => Ok(entry.into_mut()),
-            Entry::Vacant(entry) => {
-                let (shared, bytes) = SharedState::read(connection, scope)?;
-                self.bytes += bytes;
-                Ok(entry.insert(shared))
-            }
+    ) -> Result<ScopeSlot, SessionError> {
+        if let Some(slot) = self.slot_of_scope.get(scope) {
+            return Ok(*slot);
         }
+        let mut shared = SharedState::read(connection, scope)?;
+        self.bytes += shared.state.text().len();
+        let slot = ScopeSlot(self.scopes.len());
+        self.scopes.push(CachedScope { scope: scope.clone(), shared });
+        self.slot_of_scope.insert(scope.clone(), slot);
+        Ok(slot)
+    }
+
+    /// The state of a session's user.
+    pub(crate) fn user_of(
+        &mut self,
+        connection: &Connection,
+        slot: SessionSlot,
+    ) -> Result<ScopeSlot, SessionError> {
+        if let Some(user) = self.sessions[slot.0].user {
+            return Ok(user);
+        }
+        let user = self.scope(connection, &ScopeKey::user_of(&self.sessions[slot.0].key))?;
+        self.sessions[slot.0].user = Some(user);
+        Ok(user)
+    }
+
+    /// The state of a session's application.
+    pub(crate) fn app_of(
+        &mut self,
+        connection: &Connection,
+        slot: SessionSlot,
+    ) -> Result<ScopeSlot, SessionError> {
+        if let Some(app) = self.sessions[slot.0].app {
+            return Ok(app);
+        }
+        let app = self.scope(connection, &ScopeKey::app_of(&self.sessions[slot.0].key))?;
+        self.sessions[slot.0].app = Some(app);
+        Ok(app)
+    }
+
+    /// A session that is to be changed: its row will be written.
+    pub(crate) fn session_to_change(&mut self, slot: SessionSlot) -> &mut SessionRow {
+        self.changed_sessions.push(slot);
+        &mut self[slot]
+    }
+
+    /// Shared state that is to be changed: its row will be written.
+    pub(crate) fn scope_to_change(&mut self, slot: ScopeSlot) -> &mut SharedState {
+        self.changed_scopes.push(slot);
+        &mut self[slot]
     }
 
     /// Writes the rows that changed. Must be called before the commit.
     pub(crate) fn flush(&mut self, connection: &Connection, layout: Layout) -> Result<(), SessionError> {
-        for (key, row) in self.sessions.iter_mut().filter(|(_, row)| row.changed) {
+        for slot in std::mem::take(&mut self.changed_sessions) {
+            let CachedSession { key, row, .. } = &mut self.sessions[slot.0];
             self.bytes += row.write(connection, layout, key)?;
         }
-        for (scope, shared) in self.scopes.iter_mut().filter(|(_, shared)| shared.changed) {
+        for slot in std::mem::take(&mut self.changed_scopes) {
+            let CachedScope { scope, shared } = &mut self.scopes[slot.0];
             self.bytes += shared.write(connection, layout, scope)?;
         }
         Ok(())
     }
 }
 
-impl SessionRow {
-    fn read(
-        connection: &Connection,
-        layout: Layout,
-        key: &SessionKey,
-    ) -> Result<Option<(Self, usize)>, SessionError> {
-        let mut statement = connection.prepare_cached(SELECT_SESSION).map_err(doing("read a session"))?;
-        let mut rows = statement.query([key.app(), key.user(), key.id()]).map_err(doing("read a session"))?;
-        let Some(row) = rows.next().map_err(doing("read a session"))? else { return Ok(None) };
-        let address = key.to_string();
-        let bad = |column: &'static str, error: rusqlite::Error| corrupt("sessions", column, &address, error);
-        let time = row.get_ref(1).map_err(|error| bad("update_time", error))?;
-        let version: i64 = row.get(2).map_err(|error| bad("sessile_version", error))?;
-        let state: String = row.get(0).map_err(|error| bad("state", error))?;
-        let bytes = state.len();
-        let row = Self {
-            version: version.unsigned_abs(),
-            update_time: layout
-                .read_time(time)
-                .map_err(|error| corrupt("sessions", "update_time", &address, error))?,
-            state: State::Text(state),
-            changed: false,
-            state_changed: false,
-        };
-        Ok(Some((row, bytes)))
-    }
+impl Index<SessionSlot> for Cache {
+    type Output = SessionRow;
 
-    /// Takes in an event.
-    pub(crate) fn advance(
-        &mut self,
-        key: &SessionKey,
-        delta: &Delta,
-        version: Version,
-        update_time: f64,
-    ) -> Result<(), SessionError> {
-        if !delta.is_empty() {
-            if let State::Text(text) = &self.state {
-                self.state = State::Parsed(StateText::parse(text, "sessions", &key.to_string())?);
-            }
-            if let State::Parsed(state) = &mut self.state {
-                state.apply(delta).map_err(doing("write a session's state"))?;
-            }
-            self.state_changed = true;
-        }
-        (self.version, self.update_time, self.changed) = (version, update_time, true);
-        Ok(())
-    }
-
-    /// Writes the row, and returns the length of the text that was written.
-    fn write(
-        &mut self,
-        connection: &Connection,
-        layout: Layout,
-        key: &SessionKey,
-    ) -> Result<usize, SessionError> {
-        let time = layout.write_time(self.update_time).map_err(doing("write a time"))?;
-        let (app, user, id, version) = (key.app(), key.user(), key.id(), self.version);
-        let (written, bytes) = match &self.state {
-            State::Parsed(state) if self.state_changed => {
-                let text = state.to_text().map_err(doing("write a session's state"))?;
-                let written = connection
-                    .prepare_cached(UPDATE_SESSION)
-                    .and_then(|mut statement| statement.execute(params![app, user, id, text, time, version]));
-                (written, text.len())
-            }
-            _ => {
-                let written = connection
-                    .prepare_cached(TOUCH_SESSION)
-                    .and_then(|mut statement| statement.execute(params![app, user, id, time, version]));
-                (written, 0)
-            }
-        };
-        written.map_err(doing("update a session"))?;
-        (self.changed, self.state_changed) = (false, false);
-        Ok(bytes)
+    fn index(&self, slot: SessionSlot) -> &SessionRow {
+        &self.sessions[slot.0].row
     }
 }
 
-impl SharedState {
-    fn read(connection: &Connection, scope: &ScopeKey) -> Result<(Self, usize), SessionError> {
-        let columns = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        let (table, row, found): (_, _, Result<Option<(String, i64)>, _>) = match scope {
-            ScopeKey::App(app) => {
-                let found = connection
-                    .prepare_cached(SELECT_APP)
-                    .and_then(|mut s| s.query_row([app], columns).optional());
-                ("app_states", app.clone(), found)
-            }
-            ScopeKey::User(app, user) => {
-                let found = connection
-                    .prepare_cached(SELECT_USER)
-                    .and_then(|mut s| s.query_row([app, user], columns).optional());
-                ("user_states", format!("{app}/{user}"), found)
-            }
-        };
-        let (state, version, bytes) = match found.map_err(|error| corrupt(table, "state", &row, error))? {
-            Some((text, version)) => {
-                (StateText::parse(&text, table, &row)?, version.unsigned_abs(), text.len())
-            }
-            None => (StateText::default(), 0, 0),
-        };
-        Ok((Self { version, state, time: 0.0, changed: false }, bytes))
+impl IndexMut<SessionSlot> for Cache {
+    fn index_mut(&mut self, slot: SessionSlot) -> &mut SessionRow {
+        &mut self.sessions[slot.0].row
     }
+}
 
-    /// Applies a delta.
-    pub(crate) fn change(&mut self, delta: &Delta, scope: &ScopeKey, time: f64) -> Result<(), SessionError> {
-        self.state.apply_shared(delta, scope.scope()).map_err(doing("write shared state"))?;
-        (self.version, self.time, self.changed) = (self.version + 1, time, true);
-        Ok(())
+impl Index<ScopeSlot> for Cache {
+    type Output = SharedState;
+
+    fn index(&self, slot: ScopeSlot) -> &SharedState {
+        &self.scopes[slot.0].shared
     }
+}
 
-    /// Makes sure that there is a row.
-    pub(crate) fn exist(&mut self, time: f64) {
-        if self.version == 0 {
-            (self.version, self.time, self.changed) = (1, time, true);
-        }
-    }
-
-    /// Writes the row, and returns the length of the text that was written.
-    fn write(
-        &mut self,
-        connection: &Connection,
-        layout: Layout,
-        scope: &ScopeKey,
-    ) -> Result<usize, SessionError> {
-        let state = self.state.to_text().map_err(doing("write shared state"))?;
-        let time = layout.write_time(self.time).map_err(doing("write a time"))?;
-        let written = match scope {
-            ScopeKey::App(app) => connection
-                .prepare_cached(UPSERT_APP)
-                .and_then(|mut statement| statement.execute(params![app, state, time, self.version])),
-            ScopeKey::User(app, user) => connection
-                .prepare_cached(UPSERT_USER)
-                .and_then(|mut statement| statement.execute(params![app, user, state, time, self.version])),
-        };
-        written.map_err(doing("write shared state"))?;
-        self.changed = false;
-        Ok(state.len())
+impl IndexMut<ScopeSlot> for Cache {
+    fn index_mut(&mut self, slot: ScopeSlot) -> &mut SharedState {
+        &mut self.scopes[slot.0].shared
     }
 }

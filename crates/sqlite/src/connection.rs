@@ -5,10 +5,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 use sessile_session::SessionError;
 
-use crate::failure::doing;
+use crate::failure::{doing, is_busy};
 
 /// How the file is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct SqliteOptions {
 }
 
 impl SqliteOptions {
-    /// Four readers, and ten seconds of patience.
+    /// Four readers, and a busy timeout of ten seconds.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), readers: 4, busy_timeout: Duration::from_secs(10) }
     }
@@ -85,9 +85,8 @@ impl SqliteOptions {
         let start = Instant::now();
         loop {
             let mode = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0));
-            let busy = mode.as_ref().err().and_then(rusqlite::Error::sqlite_error_code)
-                == Some(ErrorCode::DatabaseBusy);
-            if !busy || start.elapsed() >= self.busy_timeout {
+            let is_busy = mode.as_ref().err().is_some_and(is_busy);
+            if !is_busy || start.elapsed() >= self.busy_timeout {
                 return mode;
             }
             thread::sleep(Duration::from_millis(5));
@@ -119,6 +118,26 @@ impl SqliteOptions {
             .execute_batch("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL;")
             .map_err(|error| explained(&self.path, error))?;
         Ok(connection)
+    }
+}
+
+/// Begins a transaction that writes; waits at most so long while other connections write.
+///
+/// SQLite's own waiting looks ten times a second. Beside a program that writes all the time that is too seldom to ever
+/// find the lock free, so the waiting is ours.
+pub(crate) fn begin_writing(connection: &Connection, timeout: Duration) -> rusqlite::Result<Transaction<'_>> {
+    let start = Instant::now();
+    connection.busy_timeout(Duration::ZERO)?;
+    loop {
+        match Transaction::new_unchecked(connection, TransactionBehavior::Immediate) {
+            Err(error) if is_busy(&error) && start.elapsed() < timeout => {
+                thread::sleep(Duration::from_millis(1));
+            }
+            begun => {
+                connection.busy_timeout(timeout)?;
+                return begun;
+            }
+        }
     }
 }
 

@@ -15,6 +15,12 @@ pub(crate) fn doing<E: Into<BoxError>>(action: &'static str) -> impl FnOnce(E) -
     }
 }
 
+/// The answer to every call after the store was closed. Nothing was done.
+pub(crate) fn closed() -> SessionError {
+    let reason = "it is closed; open the file again".to_owned();
+    SessionError::Unavailable { action: "use the store", reason, source: "the store is closed".into() }
+}
+
 /// Why something cannot be done now, and what to do. Nothing of it was done.
 fn advice(code: ErrorCode) -> Option<&'static str> {
     match code {
@@ -27,4 +33,9 @@ fn advice(code: ErrorCode) -> Option<&'static str> {
         }
         _ => None,
     }
+}
+
+/// Whether another connection holds a lock that is needed.
+pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
 }

@@ -5,18 +5,33 @@
 //! waits in one transaction, each with a full sync, while readers read.
 
 mod addresses;
+mod append;
+mod append_answer;
+mod batch;
 mod cache;
 mod connection;
+mod create;
+mod delete;
+mod event_row;
 mod failure;
+mod history;
 mod layout;
 mod list;
 mod migrate;
+mod prepared_commit;
 mod read;
+mod readers;
 mod rows;
 mod schema;
+mod scope_read;
+mod scope_write;
+mod session_row;
+mod shared_state;
+mod state_text;
 mod store;
-mod write;
+mod unreadable;
 mod writer;
+mod writing_thread;
 
 pub use connection::SqliteOptions;
 pub use schema::SqliteSchema;

@@ -6,19 +6,14 @@ use std::sync::Arc;
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Row, params_from_iter};
 use sessile_session::{
-    ListPlace, ListQuery, PageWriter, ScopeKey, SessionError, SessionKey, StoredPage, StoredSession,
-    Unreadable,
+    ListPlace, ListQuery, PageWriter, ScopeKey, SessionError, SessionKey, StateMap, StoredPage,
+    StoredSession, Unreadable, Version,
 };
 
 use crate::failure::doing;
 use crate::layout::Layout;
-use crate::read::{Shared, shared};
-use crate::rows::{corrupt, state};
-
-/// Sessions without what they share, which is read once for all of them.
-const SESSIONS: &str = "
-    SELECT s.user_id, s.id, s.update_time, s.sessile_version, s.state FROM sessions s WHERE s.app_name = ?1
-";
+use crate::rows::{Owner, corrupt, incarnation, state};
+use crate::scope_read::shared_text;
 
 pub(crate) fn list(
     connection: &mut Connection,
@@ -55,6 +50,12 @@ fn list_in(connection: &Connection, layout: Layout, query: &ListQuery) -> Result
     page.finish()
 }
 
+/// Sessions without what they share, which is read once for all of them.
+const SESSIONS: &str = "
+    SELECT s.user_id, s.id, s.update_time, s.sessile_version, s.state, s.sessile_incarnation
+      FROM sessions s WHERE s.app_name = ?1
+";
+
 fn statement(layout: Layout, query: &ListQuery) -> Result<(String, Vec<Value>), SessionError> {
     let mut text = SESSIONS.to_owned();
     let mut values = vec![Value::Text(query.app.clone())];
@@ -86,6 +87,7 @@ struct Listed<'a> {
     time: Result<f64, SessionError>,
     version: ValueRef<'a>,
     state: ValueRef<'a>,
+    incarnation: ValueRef<'a>,
 }
 
 impl<'a> Listed<'a> {
@@ -100,7 +102,7 @@ impl<'a> Listed<'a> {
         let lost = no_text(user, "user_id").or_else(|| no_text(id, "id"));
         let time = layout.read_time(column(2)?);
         let time = time.map_err(|error| corrupt("sessions", "update_time", &address, error));
-        Ok(Self { key, lost, time, version: column(3)?, state: column(4)? })
+        Ok(Self { key, lost, time, version: column(3)?, state: column(4)?, incarnation: column(5)? })
     }
 
     fn bytes(&self) -> usize {
@@ -122,14 +124,16 @@ impl<'a> Listed<'a> {
         if let Some(error) = self.lost {
             return Err(error);
         }
-        let address = self.key.to_string();
-        let text = self.state.as_str().map_err(|error| corrupt("sessions", "state", &address, error))?;
-        let version = self.version.as_i64();
-        let version = version.map_err(|error| corrupt("sessions", "sessile_version", &address, error))?;
+        let own = Owner::Session(self.key.clone());
+        let text = self.state.as_str().map_err(|error| own.corrupt("state", error))?;
+        let version = self.version.as_i64().map_err(|error| own.corrupt("sessile_version", error))?;
+        let number = self.incarnation.as_i64_or_null();
+        let number = number.map_err(|error| own.corrupt("sessile_incarnation", error))?;
         let (app, user) = (app.state()?, user.state()?);
         Ok(StoredSession {
-            session: state(text, "sessions", "state", &address)?,
+            session: state(text).map_err(|error| own.corrupt("state", error))?,
             update_time: self.time?,
+            incarnation: incarnation(number),
             version: version.unsigned_abs(),
             app_version: app.version,
             user_version: user.version,
@@ -150,15 +154,22 @@ fn shown(id: ValueRef<'_>) -> String {
     }
 }
 
-/// State that sessions of the page share, or what is wrong with it, which they share then.
+/// State that sessions of the page share, or what is wrong with it, which is wrong with all of them.
 struct Known {
     scope: ScopeKey,
     found: Result<Shared, String>,
 }
 
+struct Shared {
+    state: Arc<StateMap>,
+    version: Version,
+    /// The length of its text.
+    bytes: usize,
+}
+
 impl Known {
     fn read(connection: &Connection, scope: ScopeKey) -> Result<Self, SessionError> {
-        let found = match shared(connection, &scope) {
+        let found = match Shared::read(connection, &scope) {
             Err(SessionError::Corrupt { source, .. }) => Err(source.to_string()),
             found => Ok(found?),
         };
@@ -170,7 +181,17 @@ impl Known {
     }
 
     fn state(&self) -> Result<&Shared, SessionError> {
-        let (table, row) = crate::read::row_of(&self.scope);
-        self.found.as_ref().map_err(|reason| corrupt(table, "state", &row, reason.clone()))
+        let corrupt = |reason: &String| Owner::Shared(self.scope.clone()).corrupt("state", reason.clone());
+        self.found.as_ref().map_err(corrupt)
+    }
+}
+
+impl Shared {
+    fn read(connection: &Connection, scope: &ScopeKey) -> Result<Self, SessionError> {
+        let (text, version) = shared_text(connection, scope)?;
+        match text {
+            Some(stored) => Ok(Self { state: stored.values()?, version, bytes: stored.text.len() }),
+            None => Ok(Self { state: Arc::default(), version, bytes: 0 }),
+        }
     }
 }

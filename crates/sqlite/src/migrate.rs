@@ -1,24 +1,33 @@
 //! Making a file ours, without disturbing google-adk.
 
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension};
 use sessile_session::SessionError;
 
-use crate::connection::unusable;
+use crate::connection::{begin_writing, unusable};
 use crate::failure::doing;
 use crate::layout::Layout;
 
 /// The last migration that this version knows.
-pub(crate) const LATEST: i64 = 1;
+pub(crate) const LATEST: i64 = 2;
 
 const META: &str = "
     CREATE TABLE IF NOT EXISTS sessile_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)
 ";
 
-/// Creates or extends the tables, under the file's write lock, and tells how the file is laid out.
-pub(crate) fn migrate(connection: &mut Connection) -> Result<Layout, SessionError> {
-    let transaction = connection
-        .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(doing("lock the database for its migration"))?;
+const NOTE_MIGRATION: &str = "INSERT OR REPLACE INTO sessile_meta (key, value) VALUES ('migration', ?1)";
+
+/// Creates or extends the tables, from whatever migration was the last one, and tells how the file is laid out. It is
+/// done under the file's write lock, which is waited for at most so long; a file that is up to date is only read.
+pub(crate) fn migrate(connection: &Connection, timeout: Duration) -> Result<Layout, SessionError> {
+    if version_of(connection)? == LATEST
+        && let Some(layout) = layout_of(connection)?
+    {
+        return Ok(layout);
+    }
+    let transaction =
+        begin_writing(connection, timeout).map_err(doing("lock the database for its migration"))?;
     let layout = layout_of(&transaction)?;
     let version = version_of(&transaction)?;
     if version > LATEST {
@@ -33,12 +42,13 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<Layout, SessionErro
         transaction.execute_batch(META).map_err(doing("create the table of migrations"))?;
         transaction.execute_batch(tables).map_err(doing("create the tables"))?;
         transaction.execute_batch(&versions).map_err(doing("extend the tables"))?;
-        transaction
-            .execute(
-                "INSERT OR REPLACE INTO sessile_meta (key, value) VALUES ('migration', ?1)",
-                [LATEST.to_string()],
-            )
-            .map_err(doing("note the migration"))?;
+    }
+    if version < 2 {
+        let history = include_str!("../migrations/0002_history.sql");
+        transaction.execute_batch(history).map_err(doing("add the history of shared state"))?;
+    }
+    if version < LATEST {
+        transaction.execute(NOTE_MIGRATION, [LATEST.to_string()]).map_err(doing("note the migration"))?;
     }
     transaction.commit().map_err(doing("commit the migration"))?;
     Ok(layout.unwrap_or(Layout::Adk))

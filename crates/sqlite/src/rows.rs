@@ -3,57 +3,87 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rusqlite::Row;
-use serde_json::value::RawValue;
-use sessile_session::{BoxError, Event, SessionError, SessionEvent, SessionKey, StateMap};
-use sessile_state::{Change, Delta, Scope, SharedValue};
+use rusqlite::{Error, Row};
+use sessile_session::{
+    BoxError, Event, Incarnation, ScopeKey, SessionError, SessionEvent, SessionKey, StateMap,
+};
+use sessile_state::{Scope, SharedValue};
 
+use crate::failure::doing;
 use crate::layout::Layout;
 
-/// A scope's state as it is stored: each value's text is kept, so that a key that is not touched is
-/// written back as it was.
-#[derive(Default)]
-pub(crate) struct StateText(BTreeMap<String, Box<RawValue>>);
+/// Whose state it is; it names the row in errors.
+#[derive(Debug, Clone)]
+pub(crate) enum Owner {
+    Session(SessionKey),
+    Shared(ScopeKey),
+}
 
-impl StateText {
-    pub(crate) fn parse(text: &str, table: &'static str, row: &str) -> Result<Self, SessionError> {
-        serde_json::from_str(text).map(Self).map_err(|error| corrupt(table, "state", row, error))
-    }
-
-    pub(crate) fn apply(&mut self, delta: &Delta) -> Result<(), serde_json::Error> {
-        for (key, change) in delta.iter() {
-            match change {
-                Change::Set(value) => self.0.insert(key.to_owned(), serde_json::value::to_raw_value(value)?),
-                Change::Remove => self.0.remove(key),
-            };
+impl Owner {
+    pub(crate) fn scope(&self) -> Scope {
+        match self {
+            Self::Session(_) => Scope::Session,
+            Self::Shared(scope) => scope.scope(),
         }
-        Ok(())
     }
 
-    /// Applies a delta to state that sessions share. A row written by hand may name a key with its prefix, which is
-    /// read as the same key: that one goes, so that it neither shadows what is set nor survives its removal.
-    pub(crate) fn apply_shared(&mut self, delta: &Delta, scope: Scope) -> Result<(), serde_json::Error> {
-        for (key, _) in delta.iter() {
-            self.0.remove(&scope.key(key));
+    pub(crate) fn table(&self) -> &'static str {
+        match self {
+            Self::Session(_) => "sessions",
+            Self::Shared(ScopeKey::App(_)) => "app_states",
+            Self::Shared(ScopeKey::User(..)) => "user_states",
         }
-        self.apply(delta)
     }
 
-    pub(crate) fn to_text(&self) -> Result<String, serde_json::Error> {
-        serde_json::to_string(&self.0)
+    /// The row's key, as errors name it.
+    pub(crate) fn row(&self) -> String {
+        match self {
+            Self::Session(key) => key.to_string(),
+            Self::Shared(ScopeKey::App(app)) => app.clone(),
+            Self::Shared(ScopeKey::User(app, user)) => format!("{app}/{user}"),
+        }
+    }
+
+    /// An error about one of the row's columns.
+    pub(crate) fn corrupt(&self, column: &'static str, source: impl Into<BoxError>) -> SessionError {
+        corrupt(self.table(), column, &self.row(), source)
+    }
+
+    /// What it means that one of the row's columns could not be read: its content is of another type, or the
+    /// database failed.
+    pub(crate) fn unreadable(&self, column: &'static str) -> impl FnOnce(Error) -> SessionError {
+        move |error| match error {
+            Error::FromSqlConversionFailure(..)
+            | Error::InvalidColumnType(..)
+            | Error::IntegralValueOutOfRange(..)
+            | Error::Utf8Error(..) => self.corrupt(column, error),
+            other => doing("read a row")(other),
+        }
     }
 }
 
-/// The values of a scope's state.
-pub(crate) fn state(
-    text: &str,
-    table: &'static str,
-    column: &'static str,
-    row: &str,
-) -> Result<Arc<StateMap>, SessionError> {
-    let state: BTreeMap<String, SharedValue> =
-        serde_json::from_str(text).map_err(|error| corrupt(table, column, row, error))?;
-    Ok(Arc::new(state))
+/// A text of JSON that was read from the column `state`, with its owner.
+#[derive(Debug)]
+pub(crate) struct StoredState {
+    pub(crate) owner: Owner,
+    pub(crate) text: String,
+}
+
+impl StoredState {
+    /// Its keys and values.
+    pub(crate) fn values(&self) -> Result<Arc<StateMap>, SessionError> {
+        state(&self.text).map_err(|error| self.owner.corrupt("state", error))
+    }
+}
+
+/// The keys and values of a state.
+pub(crate) fn state(text: &str) -> Result<Arc<StateMap>, serde_json::Error> {
+    serde_json::from_str::<BTreeMap<String, SharedValue>>(text).map(Arc::new)
+}
+
+/// A session's incarnation; sessions from before incarnations have none.
+pub(crate) fn incarnation(column: Option<i64>) -> Incarnation {
+    Incarnation(column.map_or(0, i64::unsigned_abs))
 }
 
 /// The columns that [`event`] reads.
@@ -68,9 +98,9 @@ pub(crate) fn event(row: &Row<'_>, key: &SessionKey, layout: Layout) -> Result<S
     let data = data.as_str_or_null().map_err(|error| bad("event_data", error.into()))?.unwrap_or("{}");
     let mut event = Event::from_stored_json(data).map_err(|error| bad("event_data", error.into()))?;
     event.invocation_id = row.get(1).map_err(|error| bad("invocation_id", error.into()))?;
-    if event.timestamp == 0.0 {
+    if event.timestamp.is_none() {
         let time = row.get_ref(2).map_err(|error| bad("timestamp", error.into()))?;
-        event.timestamp = layout.read_time(time).map_err(|error| bad("timestamp", error.into()))?;
+        event.timestamp = Some(layout.read_time(time).map_err(|error| bad("timestamp", error.into()))?);
     }
     let version: i64 = row.get(4).map_err(|error| bad("sessile_seq", error.into()))?;
     event.id = id;

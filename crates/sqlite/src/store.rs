@@ -1,23 +1,24 @@
-use std::sync::{Arc, Mutex, PoisonError};
+use std::fmt;
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use rusqlite::Connection;
 use sessile_session::{
-    Address, Appended, Commit, EventWindow, ListQuery, NewSession, ScopeKey, SessionError, SessionKey,
-    StateMap, Store, StoredPage, StoredSession, Version,
+    Address, Appended, Commit, EventWindow, Expect, ListQuery, NewSession, ScopeChange, ScopeKey, ScopeState,
+    ScopeWrite, ScopeWritten, SessionError, SessionKey, Store, StoredPage, StoredSession, Version,
 };
-use sessile_state::Delta;
-use tokio::sync::Semaphore;
 
 use crate::addresses::addresses;
 use crate::connection::{SqliteOptions, not_migrated};
+use crate::create::PreparedSession;
 use crate::failure::doing;
 use crate::layout::Layout;
 use crate::list::list;
 use crate::migrate::migrate;
-use crate::read;
-use crate::write::EventColumns;
+use crate::prepared_commit::PreparedCommit;
+use crate::readers::Readers;
+use crate::scope_write::WriteAnswer;
 use crate::writer::Writer;
+use crate::{history, read, scope_read, scope_write};
 
 /// Sessions in a SQLite file, in google-adk's tables.
 ///
@@ -27,15 +28,6 @@ pub struct SqliteStore {
     layout: Layout,
     writer: Writer,
     readers: Arc<Readers>,
-}
-
-/// Connections that read, taken in turns.
-struct Readers {
-    options: SqliteOptions,
-    /// One permit for each connection.
-    free: Arc<Semaphore>,
-    /// Connections that nobody uses now. A std mutex: it is never held across an `.await`.
-    idle: Mutex<Vec<Connection>>,
 }
 
 impl SqliteStore {
@@ -60,60 +52,24 @@ impl SqliteStore {
         Self::open(SqliteOptions::from_url(url)?).await
     }
 
-    /// Closes the file after everything that was handed over is written. Without it nothing is lost
-    /// either, but what was written last may still be in the file's `-wal` companion.
-    ///
-    /// # Errors
-    ///
-    /// [`SessionError::Backend`] if the writing thread had failed.
-    pub async fn close(self) -> Result<(), SessionError> {
-        let Self { writer, readers, .. } = self;
-        let closed = tokio::task::spawn_blocking(move || {
-            drop(readers); // the last connection to close empties the companion
-            writer.finish()
-        });
-        closed.await.map_err(doing("close the SQLite file"))?
-    }
-
     fn open_now(options: SqliteOptions) -> Result<Self, SessionError> {
-        let mut connection = options.open_writer()?;
-        let layout = migrate(&mut connection).map_err(|error| not_migrated(&options.path, error))?;
-        let writer = Writer::start(connection, layout)?;
-        let readers =
-            Readers { free: Arc::new(Semaphore::new(options.readers)), idle: Mutex::default(), options };
-        Ok(Self { layout, writer, readers: Arc::new(readers) })
-    }
-
-    /// Reads on a thread that may block.
-    async fn read<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&mut Connection, Layout) -> Result<T, SessionError> + Send + 'static,
-    ) -> Result<T, SessionError> {
-        let free = self.readers.free.clone();
-        let permit = free.acquire_owned().await.map_err(doing("wait for a connection"))?;
-        let (readers, layout) = (self.readers.clone(), self.layout);
-        let read = tokio::task::spawn_blocking(move || {
-            let mut connection = readers.take()?;
-            let result = work(&mut connection, layout);
-            readers.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
-            drop(permit); // here, because whoever asked may go before the work ends
-            result
-        });
-        read.await.map_err(doing("read"))?
-    }
-}
-
-impl Readers {
-    fn take(&self) -> Result<Connection, SessionError> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        idle.map_or_else(|| self.options.open_reader(), Ok)
+        let connection = options.open_writer()?;
+        let layout = migrate(&connection, options.busy_timeout);
+        let layout = layout.map_err(|error| not_migrated(&options.path, error))?;
+        let writer = Writer::start(connection, layout, options.busy_timeout)?;
+        Ok(Self { layout, writer, readers: Arc::new(Readers::new(options)) })
     }
 }
 
 #[async_trait]
 impl Store for SqliteStore {
     async fn create(&self, new: NewSession) -> Result<StoredSession, SessionError> {
-        self.writer.write(move |batch| batch.create(&new)).await
+        let prepared = Arc::new(PreparedSession::new(new, self.layout)?);
+        let shared = {
+            let prepared = prepared.clone();
+            self.writer.write(move |batch| batch.create(&prepared)).await?
+        };
+        prepared.stored(&shared)
     }
 
     async fn get(
@@ -121,37 +77,69 @@ impl Store for SqliteStore {
         key: &SessionKey,
         window: EventWindow,
     ) -> Result<Option<StoredSession>, SessionError> {
-        let key = key.clone();
-        self.read(move |connection, layout| read::get(connection, layout, &key, window)).await
+        let (key, layout) = (key.clone(), self.layout);
+        self.readers.read(move |connection| read::get(connection, layout, &key, window)).await
     }
 
     async fn list(&self, query: &ListQuery) -> Result<StoredPage, SessionError> {
-        let query = query.clone();
-        self.read(move |connection, layout| list(connection, layout, &query)).await
+        let (query, layout) = (query.clone(), self.layout);
+        self.readers.read(move |connection| list(connection, layout, &query)).await
     }
 
-    async fn delete(&self, key: &SessionKey, expect: Option<Version>) -> Result<bool, SessionError> {
+    async fn delete(&self, key: &SessionKey, expect: Expect) -> Result<bool, SessionError> {
         let key = key.clone();
         self.writer.write(move |batch| batch.delete(&key, expect)).await
     }
 
     async fn append(&self, commit: Commit) -> Result<Appended, SessionError> {
-        let columns = EventColumns::new(&commit.event, self.layout)?;
-        self.writer.write(move |batch| batch.append(&commit, &columns)).await
+        let prepared = PreparedCommit::new(&commit, self.layout)?;
+        let answer = self.writer.write(move |batch| batch.append(&commit, &prepared)).await?;
+        answer.parsed()
     }
 
-    async fn scope_state(&self, scope: &ScopeKey) -> Result<StateMap, SessionError> {
+    async fn scope_state(&self, scope: &ScopeKey) -> Result<ScopeState, SessionError> {
         let scope = scope.clone();
-        self.read(move |connection, _| read::scope_state(connection, &scope)).await
+        self.readers.read(move |connection| scope_read::scope_state(connection, &scope)).await
     }
 
-    async fn write_scope(&self, scope: &ScopeKey, delta: Delta, time: f64) -> Result<(), SessionError> {
+    async fn write_scope(&self, write: ScopeWrite) -> Result<ScopeWritten, SessionError> {
+        let scope = write.scope.clone();
+        match self.writer.write(move |batch| batch.write_scope(&write)).await? {
+            WriteAnswer::Written { version, state } => {
+                Ok(ScopeWritten { version, state: state.values()?, known: None })
+            }
+            WriteAnswer::Known { version } => {
+                self.readers.read(move |connection| scope_write::known(connection, &scope, version)).await
+            }
+        }
+    }
+
+    async fn scope_changes(
+        &self,
+        scope: &ScopeKey,
+        after: Version,
+        limit: usize,
+    ) -> Result<Vec<ScopeChange>, SessionError> {
         let scope = scope.clone();
-        self.writer.write(move |batch| batch.write_scope(&scope, &delta, time)).await
+        self.readers.read(move |connection| history::changes(connection, &scope, after, limit)).await
     }
 
     async fn addresses(&self, after: Option<&Address>, limit: usize) -> Result<Vec<Address>, SessionError> {
         let after = after.cloned();
-        self.read(move |connection, _| addresses(connection, after.as_ref(), limit)).await
+        self.readers.read(move |connection| addresses(connection, after.as_ref(), limit)).await
+    }
+
+    /// Without it nothing that was acknowledged is lost, but what was written last may still be in the file's `-wal`
+    /// companion.
+    async fn close(&self) -> Result<(), SessionError> {
+        self.readers.close().await?; // first: the last connection that closes can fold the file
+        self.writer.close().await
+    }
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let options = self.readers.options();
+        f.debug_struct("SqliteStore").field("options", options).field("layout", &self.layout).finish()
     }
 }

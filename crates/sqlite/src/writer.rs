@@ -1,43 +1,46 @@
-//! The one thread that writes: everything that waits is committed together.
+//! Handing writes to the thread that makes them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::Connection;
 use sessile_session::SessionError;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc, oneshot};
 
-use crate::cache::Cache;
-use crate::failure::doing;
+use crate::batch::{Batch, is_refusal};
+use crate::failure::{closed, doing};
 use crate::layout::Layout;
-use crate::write::Batch;
+use crate::writing_thread::{Message, Task, WritingThread};
 
-/// How many writes are committed together at the most.
-const LARGEST_BATCH: usize = 512;
-
-/// How many writes may wait; more wait to wait.
+/// Queue capacity. When it is full, callers wait for a free slot.
 const LONGEST_QUEUE: usize = 4096;
 
-/// Hands writes to the thread. The thread ends, after what was handed over, when this is dropped.
+/// Hands writes to the thread. The thread ends, after what was handed over, when this is dropped or closed.
 pub(crate) struct Writer {
-    queue: mpsc::Sender<Box<dyn Task>>,
-    thread: thread::JoinHandle<()>,
+    queue: mpsc::Sender<Message>,
+    is_closed: AtomicBool,
+    /// `None` after it was joined. Locked while the writer is closed, so that a second caller waits for the first.
+    thread: Arc<Mutex<Option<Handle>>>,
 }
 
+/// The thread; it ends with what closing the file came to.
+type Handle = thread::JoinHandle<Result<(), SessionError>>;
+
 impl Writer {
-    pub(crate) fn start(connection: Connection, layout: Layout) -> Result<Self, SessionError> {
+    /// Starts the thread; a transaction waits at most so long for other processes.
+    pub(crate) fn start(
+        connection: Connection,
+        layout: Layout,
+        timeout: Duration,
+    ) -> Result<Self, SessionError> {
         let (queue, waiting) = mpsc::channel(LONGEST_QUEUE);
         let thread = thread::Builder::new()
             .name("sessile-sqlite-writer".to_owned())
-            .spawn(move || run(connection, layout, waiting))
+            .spawn(move || WritingThread::new(connection, layout, timeout).run(waiting))
             .map_err(doing("start the writing thread"))?;
-        Ok(Self { queue, thread })
-    }
-
-    /// Waits until everything that was handed over is written and the connection is closed.
-    pub(crate) fn finish(self) -> Result<(), SessionError> {
-        drop(self.queue);
-        self.thread.join().map_err(|_| ended())
+        Ok(Self { queue, is_closed: AtomicBool::new(false), thread: Arc::new(Mutex::new(Some(thread))) })
     }
 
     /// Does `work` in a transaction, alone or with others; answers after the commit. The work may be
@@ -48,22 +51,34 @@ impl Writer {
     ) -> Result<T, SessionError> {
         let (reply, answer) = oneshot::channel();
         let task = Write { work, answer: None, reply };
-        self.queue.send(Box::new(task)).await.map_err(|_| ended())?;
+        let sent = self.queue.send(Message::Write(Box::new(task))).await;
+        sent.map_err(|_| match self.is_closed.load(Ordering::Acquire) {
+            true => closed(),
+            false => ended(),
+        })?;
         answer.await.map_err(|_| ended())?
+    }
+
+    /// Waits until everything that was handed over is written, folds the file's `-wal` companion into the file, and
+    /// closes the connection. Closing it again does nothing.
+    pub(crate) async fn close(&self) -> Result<(), SessionError> {
+        let mut thread = self.thread.clone().lock_owned().await;
+        self.is_closed.store(true, Ordering::Release);
+        if thread.is_none() {
+            return Ok(());
+        }
+        // If it cannot be sent the thread has ended, and joining it tells why.
+        drop(self.queue.send(Message::Close).await);
+        let joined = tokio::task::spawn_blocking(move || match thread.take() {
+            Some(thread) => thread.join().map_err(|_| ended())?,
+            None => Ok(()),
+        });
+        joined.await.map_err(doing("close the SQLite file"))?
     }
 }
 
 fn ended() -> SessionError {
     SessionError::Backend { action: "write", source: "the writing thread has ended".into() }
-}
-
-/// A write of any kind.
-trait Task: Send {
-    /// Does the work. An error means that the transaction must not be committed.
-    fn perform(&mut self, batch: &mut Batch<'_>) -> Result<(), SessionError>;
-
-    /// Tells who waits what came of it.
-    fn finish(self: Box<Self>, failed: Option<SessionError>);
 }
 
 struct Write<T, Work> {
@@ -89,139 +104,25 @@ impl<T: Send, Work: Fn(&mut Batch<'_>) -> Result<T, SessionError> + Send> Task f
             (None, Some(answer)) => answer,
             (None, None) => Err(ended()),
         };
-        // Whoever asked may have gone: what was committed stays committed.
+        // The caller may have gone away: what was committed stays committed.
         drop(self.reply.send(answer));
     }
 }
 
-/// Errors that are found before anything is written, so that the neighbours can be committed.
-fn is_refusal(error: &SessionError) -> bool {
-    matches!(
-        error,
-        SessionError::NotFound { .. }
-            | SessionError::AlreadyExists { .. }
-            | SessionError::Conflict { .. }
-            | SessionError::EventConflict { .. }
-    )
-}
-
-fn run(mut connection: Connection, layout: Layout, mut waiting: mpsc::Receiver<Box<dyn Task>>) {
-    let mut cache = Cache::default();
-    while let Some(first) = waiting.blocking_recv() {
-        let mut tasks = vec![first];
-        while tasks.len() < LARGEST_BATCH
-            && let Ok(task) = waiting.try_recv()
-        {
-            tasks.push(task);
-        }
-        let done = match begin(&mut connection) {
-            Ok(transaction) => commit(transaction, layout, &mut cache, &mut tasks),
-            // Nothing was done, and waiting again for each would add up.
-            Err(error) => {
-                let error = Arc::new(error);
-                tasks.into_iter().for_each(|task| task.finish(Some(shared(&error))));
-                continue;
-            }
-        };
-        match done {
-            Ok(()) => tasks.into_iter().for_each(|task| task.finish(None)),
-            // One bad write must not fail its neighbours: each for itself.
-            Err(_) => commit_each(&mut connection, layout, &mut cache, tasks),
-        }
-    }
-}
-
-/// The same error, for each of many.
-fn shared(error: &Arc<SessionError>) -> SessionError {
-    let source = error.clone().into();
-    match &**error {
-        SessionError::Unavailable { action, reason, .. } => {
-            SessionError::Unavailable { action, reason: reason.clone(), source }
-        }
-        _ => SessionError::Backend { action: "write", source },
-    }
-}
-
-/// Does each task in a transaction of its own. If none can be begun, the tasks that are left fail with it.
-fn commit_each(connection: &mut Connection, layout: Layout, cache: &mut Cache, tasks: Vec<Box<dyn Task>>) {
-    let mut refused = None;
-    for task in tasks {
-        if let Some(error) = &refused {
-            task.finish(Some(shared(error)));
-            continue;
-        }
-        let mut alone = [task];
-        let done = match begin(connection) {
-            Ok(transaction) => commit(transaction, layout, cache, &mut alone),
-            Err(error) => Err(shared(refused.insert(Arc::new(error)))),
-        };
-        let [task] = alone;
-        task.finish(done.err());
-    }
-}
-
-fn begin(connection: &mut Connection) -> Result<Transaction<'_>, SessionError> {
-    connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(doing("begin a transaction"))
-}
-
-/// Does all tasks in one transaction. If one of them fails it is rolled back, and what is known of its rows with it.
-fn commit(
-    transaction: Transaction<'_>,
-    layout: Layout,
-    cache: &mut Cache,
-    tasks: &mut [Box<dyn Task>],
-) -> Result<(), SessionError> {
-    let done = perform(&transaction, layout, cache, tasks)
-        .and_then(|()| transaction.commit().map_err(doing("commit")));
-    if done.is_err() {
-        cache.forget();
-    }
-    done
-}
-
-fn perform(
-    connection: &Connection,
-    layout: Layout,
-    cache: &mut Cache,
-    tasks: &mut [Box<dyn Task>],
-) -> Result<(), SessionError> {
-    let mut batch = Batch::begin(connection, layout, cache)?;
-    for task in tasks {
-        task.perform(&mut batch)?;
-    }
-    batch.flush()
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
-    #[test]
-    fn when_the_file_is_locked_after_a_failed_batch_one_wait_is_enough_for_all() {
-        let path = tempfile::tempdir().expect("a temporary folder is made").keep().join("sessile.db");
-        let mut connection = Connection::open(&path).expect("the file opens");
-        connection.busy_timeout(Duration::from_millis(1)).expect("it can be set");
-        let other = Connection::open(&path).expect("the file opens");
-        other.execute_batch("BEGIN IMMEDIATE").expect("the file is locked");
-        let (tasks, answers): (Vec<_>, Vec<_>) = (0..3)
-            .map(|_| {
-                let (reply, answer) = oneshot::channel::<Result<(), SessionError>>();
-                let write = Write { work: |_: &mut Batch<'_>| Ok(()), answer: None, reply };
-                (Box::new(write) as Box<dyn Task>, answer)
-            })
-            .unzip();
-        commit_each(&mut connection, Layout::Adk, &mut Cache::default(), tasks);
-        let causes: Vec<_> = answers
-            .into_iter()
-            .map(|answer| match answer.blocking_recv() {
-                Ok(Err(SessionError::Unavailable { source, .. })) => {
-                    source.downcast::<Arc<SessionError>>().expect("the error is shared")
-                }
-                other => panic!("the file is locked: {other:?}"),
-            })
-            .collect();
-        assert!(causes.iter().all(|cause| Arc::ptr_eq(cause, &causes[0])), "it was begun once");
+    #[tokio::test]
+    async fn a_write_that_panics_fails_alone() {
+        let connection = Connection::open_in_memory().expect("memory opens");
+        let writer = Writer::start(connection, Layout::Adk, Duration::ZERO).expect("the thread starts");
+        let bad = writer.write(|_| -> Result<(), SessionError> { panic!("a bug") }).await;
+        assert!(bad.expect_err("it panics").to_string().contains("panicked"));
+        assert_eq!(writer.write(|_| Ok(5)).await.expect("the thread goes on"), 5);
+        writer.close().await.expect("it closes");
+        let late = writer.write(|_| Ok(6)).await.expect_err("it is closed").to_string();
+        assert!(late.contains("it is closed; open the file again"), "{late}");
+        writer.close().await.expect("it is closed already");
     }
 }

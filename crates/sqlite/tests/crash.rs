@@ -13,7 +13,10 @@ mod file;
 #[path = "crash/process.rs"]
 mod process;
 mod support;
+#[path = "support/version_1.rs"]
+mod version_1;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -43,6 +46,8 @@ tests![
     processes_may_open_a_new_file_at_the_same_time,
     processes_appending_at_the_same_time_lose_nothing,
     eight_processes_count_to_1600,
+    eight_processes_operate_1600_times_and_lose_nothing,
+    processes_migrate_an_old_file_at_the_same_time,
     a_full_disk_or_an_interrupted_commit_changes_nothing,
     without_any_room_opening_is_an_error,
     a_full_disk_refuses_and_loses_nothing_until_there_is_room,
@@ -147,6 +152,47 @@ async fn eight_processes_count_to_1600(path: PathBuf) {
         let found = found.expect("the session exists");
         assert_eq!((found.version(), found.state().get("user:count")), (200, Some(1600)));
     }
+}
+
+async fn eight_processes_operate_1600_times_and_lose_nothing(path: PathBuf) {
+    let file = File::new(path);
+    let processes: Vec<_> =
+        (0..8).map(|n| Process::operating(file.path(), "shared", &format!("p{n}"), 200)).collect();
+    for process in processes {
+        process.finish();
+    }
+    let service = file.service().await;
+    let session = service.get(&key("shared"), EventWindow::NONE).await.expect("the session is read");
+    let session = session.expect("the session exists");
+    assert_eq!(session.version(), 1600);
+    for (turn, prefix) in (0..).zip(child::PREFIXES) {
+        let in_turn =
+            (0..8).flat_map(|p| (0..200).filter(|n| n % 3 == turn).map(move |n| format!("p{p}-{n}")));
+        let expected: BTreeSet<String> = in_turn.collect();
+        let state = session.state();
+        assert_eq!(state.get(&format!("{prefix}sum")), Some(1600), "{prefix}sum");
+        for name in ["log", "set"] {
+            let items: Vec<String> = state.get(&format!("{prefix}{name}")).expect("a list");
+            assert_eq!(items.len(), expected.len(), "{prefix}{name}");
+            assert_eq!(items.into_iter().collect::<BTreeSet<_>>(), expected, "{prefix}{name}");
+        }
+        let fields: BTreeMap<String, u32> = state.get(&format!("{prefix}fields")).expect("an object");
+        assert!(fields.keys().eq(&expected), "{prefix}fields");
+    }
+    file.check_history(&service).await;
+}
+
+async fn processes_migrate_an_old_file_at_the_same_time(path: PathBuf) {
+    version_1::make_version_1(&path, !path.exists());
+    let mut file = File::new(path);
+    let processes: Vec<_> =
+        (0..8).map(|n| Process::appending(file.path(), &format!("p{n}"), 2, 5, &SESSIONS)).collect();
+    for process in processes {
+        let said = process.finish();
+        assert_eq!((said.not_opened, said.acknowledged.len(), said.failed), (None, 10, vec![]));
+        file.acknowledged(said.acknowledged);
+    }
+    assert_eq!(file.check().await, 80);
 }
 
 /// The room is the size that files may have: a write beyond it fails, often in its middle.

@@ -1,6 +1,18 @@
-//! Files as they are found: reopened, foreign, broken, unwritable.
+//! Files as they are found: reopened, foreign, broken, unwritable. What is done with them is in `files/`.
 
+#[path = "files/batches.rs"]
+mod batches;
+#[path = "files/close.rs"]
+mod close;
+#[path = "files/foreign.rs"]
+mod foreign;
+#[path = "files/history.rs"]
+mod history;
+#[path = "files/migration.rs"]
+mod migration;
 mod support;
+#[path = "support/version_1.rs"]
+mod version_1;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,13 +35,38 @@ fn key(id: &str) -> SessionKey {
 }
 
 fn setting(delta: Value) -> Event {
-    let Value::Object(delta) = delta else { panic!("a delta is an object") };
-    Event { actions: EventActions::from_delta(delta), ..Event::new("agent") }
+    Event::new("agent").with_actions(EventActions::from_delta(delta))
 }
 
 async fn stored(service: &SessionService, id: &str) -> Session {
     let found = service.get(&key(id), EventWindow::ALL).await.expect("the session is read");
     found.expect("the session exists")
+}
+
+/// Asks the file for one value, as another program would.
+fn value<T: rusqlite::types::FromSql>(path: &Path, query: &str) -> T {
+    let connection = rusqlite::Connection::open(path).expect("the file opens");
+    connection.query_row(query, [], |row| row.get(0)).expect("there is a value")
+}
+
+/// Makes calls while another program holds the lock of the file, so that they are committed together; then lets go and
+/// returns their results. It must run on a runtime of one thread.
+async fn together<F>(path: &Path, calls: impl IntoIterator<Item = F>) -> Vec<F::Output>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    let other = rusqlite::Connection::open(path).expect("the file opens");
+    other.execute_batch("BEGIN IMMEDIATE").expect("the lock is free");
+    let calls: Vec<_> = calls.into_iter().map(tokio::spawn).collect();
+    for _ in 0..10 {
+        tokio::task::yield_now().await; // until all of them wait for the writing thread
+    }
+    other.execute_batch("ROLLBACK").expect("the lock is released");
+    let mut results = Vec::new();
+    for call in calls {
+        results.push(call.await.expect("no call panics"));
+    }
+    results
 }
 
 async fn refusal(path: &Path) -> String {
@@ -76,7 +113,7 @@ async fn a_file_that_another_program_writes_is_waited_for() {
     let other = rusqlite::Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let impatient = SqliteOptions { busy_timeout: Duration::from_millis(20), ..SqliteOptions::new(&path) };
-    let error = SqliteStore::open(impatient).await.err().expect("the file is busy").to_string();
+    let error = SqliteStore::open(impatient).await.expect_err("the file is busy").to_string();
     assert!(error.contains("database is locked"), "{error}");
     let opening = tokio::spawn(SqliteStore::open(SqliteOptions::new(&path)));
     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -173,190 +210,6 @@ async fn a_corrupt_row_names_its_place_and_leaves_others_readable() {
         assert!(error.to_string().contains(place), "{error}");
     }
     assert_eq!(stored(&service, "good").await.version(), 2);
-}
-
-#[tokio::test]
-async fn what_others_write_gets_its_place() {
-    let path = new_file();
-    let service = service(&path).await;
-    service.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
-    let mut stale = stored(&service, "s").await;
-    sql(
-        &path,
-        r#"INSERT INTO sessions (app_name, user_id, id, state, create_time, update_time) VALUES ('shop', 'ada', 'theirs', '{"a": 1}', 5, 5);
-           INSERT INTO events (id, app_name, user_id, session_id, invocation_id, timestamp, event_data)
-           VALUES ('z', 'shop', 'ada', 's', 'i', 9, '{"author": "python", "timestamp": 9}'),
-                  ('a', 'shop', 'ada', 's', 'i', 9, '{"author": "python", "timestamp": 9}');
-           INSERT INTO app_states (app_name, state, update_time) VALUES ('shop', '{"x": 1, "app:y": 2}', 5);"#,
-    );
-    let read = stored(&service, "s").await;
-    assert_eq!(
-        read.events().iter().map(|e| (e.version, e.id.as_str())).collect::<Vec<_>>(),
-        [(1, "z"), (2, "a")]
-    );
-    assert_eq!(read.version(), 2);
-    assert_eq!(
-        Value::from(read.state().to_map()),
-        json!({"app:x": 1, "app:y": 2}),
-        "a prefix in the row is not doubled"
-    );
-    assert!(matches!(
-        service.append(&mut stale, setting(json!({"a": 1}))).await,
-        Err(SessionError::Conflict { .. })
-    ));
-    assert_eq!(
-        serde_json::to_value(service.state_at(&key("theirs"), 0).await.unwrap()).unwrap(),
-        json!({"a": 1})
-    );
-}
-
-#[tokio::test]
-async fn a_key_stored_with_its_prefix_is_the_same_key_when_it_is_read_set_or_removed() {
-    for path in [new_file(), new_v1_file()] {
-        let service = service(&path).await;
-        let write = async {
-            sql(
-                &path,
-                r#"UPDATE app_states SET state = '{"app:y": 2, "app:z": 1, "z": 3, "keep": 1.0, "user:k": 9}';
-                   UPDATE user_states SET state = '{"user:u": 1, "user:v": 2}';"#,
-            );
-        };
-        tables::keys_stored_with_their_prefix(&service, write).await;
-        let connection = rusqlite::Connection::open(&path).unwrap();
-        let state: String =
-            connection.query_row("SELECT state FROM app_states", [], |row| row.get(0)).unwrap();
-        assert_eq!(serde_json::from_str::<Value>(&state).unwrap(), json!({"y": 5, "keep": 1.0, "user:k": 9}));
-    }
-}
-
-#[tokio::test]
-async fn events_from_before_keep_the_order_of_google_adk() {
-    let path = new_v1_file();
-    sql(
-        &path,
-        r#"INSERT INTO sessions VALUES ('shop', 'ada', 's', '{"late": 1}', '2026-01-01 00:00:00.000000', '2026-01-01 00:00:00.000000');
-           INSERT INTO events VALUES
-             ('c', 'shop', 'ada', 's', 'i', '2026-01-01 00:00:02.000000', '{"actions": {"state_delta": {"late": 1}}}'),
-             ('b', 'shop', 'ada', 's', 'i', '2026-01-01 00:00:01.000000', '{}'),
-             ('a', 'shop', 'ada', 's', 'i', '2026-01-01 00:00:01.000000', NULL);"#,
-    );
-    let service = service(&path).await;
-    let read = stored(&service, "s").await;
-    assert_eq!(read.events().iter().map(|event| event.id.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
-    assert_eq!(read.events()[0].timestamp, 1_767_225_601.0);
-    assert_eq!(read.version(), 3);
-    assert!(service.state_at(&key("s"), 2).await.unwrap().is_empty());
-    assert_eq!(service.append_to(&key("s"), setting(json!({"a": 1}))).await.unwrap(), Some(4));
-}
-
-#[tokio::test]
-async fn ids_that_only_google_adk_takes_do_not_hide_other_sessions() {
-    use sessile_session::ListSessions;
-    let path = new_file();
-    let service = service(&path).await;
-    service.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
-    sql(
-        &path,
-        "INSERT INTO sessions (app_name, user_id, id, state, create_time, update_time)
-         VALUES ('shop', 'ada', '', '{}', 1, 1), ('shop', 'ada', ' pad ', '{}', 2, 2)",
-    );
-    let all =
-        service.list(&ListSessions { app: "shop".to_owned(), ..ListSessions::default() }).await.unwrap();
-    assert_eq!(all.sessions.iter().map(|session| session.key().id()).collect::<Vec<_>>(), ["", " pad ", "s"]);
-    for session in &all.sessions[..2] {
-        let read = service.get(session.key(), EventWindow::ALL).await.unwrap().unwrap();
-        assert_eq!(read.key(), session.key());
-        assert!(service.delete(session.key(), None).await.unwrap());
-    }
-}
-
-#[tokio::test]
-async fn untouched_values_are_not_rewritten() {
-    let path = new_file();
-    let service = service(&path).await;
-    service.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
-    let odd = r#"{"odd": [1.50, 1e2, 123456789012345678901234567890, "é"], "b": 1}"#;
-    sql(&path, &format!("UPDATE sessions SET state = '{odd}'"));
-    service.append_to(&key("s"), setting(json!({"b": 2}))).await.unwrap();
-    let connection = rusqlite::Connection::open(&path).unwrap();
-    let state: String = connection.query_row("SELECT state FROM sessions", [], |row| row.get(0)).unwrap();
-    assert!(state.contains(r#"[1.50, 1e2, 123456789012345678901234567890, "é"]"#), "{state}");
-}
-
-#[tokio::test]
-async fn a_bad_write_does_not_fail_its_neighbours() {
-    let path = new_file();
-    let service = service(&path).await;
-    for id in ["good", "bad"] {
-        service.create(CreateSession::new("shop", "ada").with_id(id)).await.unwrap();
-    }
-    sql(
-        &path,
-        "CREATE TRIGGER refuse BEFORE INSERT ON events WHEN NEW.session_id = 'bad' BEGIN SELECT raise(ABORT, 'no'); END",
-    );
-    let tasks: Vec<_> = (0..40)
-        .map(|n| {
-            let service = service.clone();
-            let id = if n % 4 == 0 { "bad" } else { "good" };
-            tokio::spawn(
-                async move { service.append_to(&key(id), setting(json!({"app:n": n}))).await.is_ok() },
-            )
-        })
-        .collect();
-    let mut done = 0;
-    for task in tasks {
-        done += usize::from(task.await.unwrap());
-    }
-    assert_eq!(done, 30);
-    assert_eq!(stored(&service, "good").await.version(), 30);
-    assert_eq!(stored(&service, "bad").await.version(), 0);
-}
-
-#[tokio::test]
-async fn a_closed_file_is_whole_without_its_companion() {
-    use sessile_session::{EventWindow, NewSession, Store};
-    let path = new_file();
-    let store = open(&path).await;
-    let new = NewSession {
-        key: key("s"),
-        time: 5.0,
-        session: Default::default(),
-        app: Default::default(),
-        user: Default::default(),
-        events: Vec::new(),
-    };
-    store.create(new).await.unwrap();
-    store.get(&key("s"), EventWindow::ALL).await.unwrap().unwrap();
-    store.close().await.unwrap();
-    let copy = new_file();
-    std::fs::copy(&path, &copy).unwrap();
-    assert_eq!(stored(&service(&copy).await, "s").await.version(), 0);
-}
-
-#[tokio::test]
-async fn writes_behind_a_foreign_lock_fail_together_and_in_time() {
-    let path = new_file();
-    let options =
-        SqliteOptions { busy_timeout: std::time::Duration::from_millis(100), ..SqliteOptions::new(&path) };
-    let service = SessionService::new(SqliteStore::open(options).await.unwrap());
-    service.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
-    let other = rusqlite::Connection::open(&path).unwrap();
-    other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let writes: Vec<_> = (0..1000)
-        .map(|n| {
-            let service = service.clone();
-            tokio::spawn(async move { service.append_to(&key("s"), setting(json!({"n": n}))).await })
-        })
-        .collect();
-    let waited = tokio::time::timeout(std::time::Duration::from_secs(60), async {
-        for write in writes {
-            let refused = write.await.unwrap().unwrap_err().to_string();
-            assert!(refused.contains("locked"), "{refused}");
-        }
-    });
-    waited.await.expect("a thousand writes wait together, not one after the other");
-    other.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(service.append_to(&key("s"), setting(json!({"n": 1}))).await.unwrap(), Some(1));
 }
 
 #[test]

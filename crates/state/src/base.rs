@@ -13,12 +13,14 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 
 use crate::delta::{Change, Delta};
+use crate::error::StateError;
 use crate::gate::{Gate, GateGuard, Why};
-use crate::node::{Key, Plan, WouldWait};
+use crate::node::{Blocked, Key, Plan};
+use crate::operation::Operations;
 use crate::snapshot::{Index, Snapshot};
 use crate::sync::{Mutex, lock};
 use crate::table::{Inserted, Table};
-use crate::value::Slot;
+use crate::value::{SharedValue, Slot};
 
 /// How many shards a table has: a power of two, enough for the threads of one agent.
 pub(crate) const SHARDS: usize = 32;
@@ -85,6 +87,24 @@ impl Base {
         Ok(old)
     }
 
+    /// Operates on one key, if `check` accepts what becomes of it.
+    pub(crate) fn operate(
+        &self,
+        key: &str,
+        operations: &Operations,
+        check: &dyn Fn(&SharedValue) -> Result<(), StateError>,
+    ) -> Result<(), StateError> {
+        let hash = self.hash(key);
+        let mut table = self.shard(hash).lock_for(&hash).map_err(|why| why.on(key))?;
+        let held = table.get(hash, key).cloned().map(SharedValue::from);
+        let value = operations.apply(held.as_ref()).map_err(|source| StateError::operation(key, source))?;
+        check(&value)?;
+        let old = self.insert(&mut table, hash, key, value.into());
+        drop(table); // before `old`, which may be large
+        drop(old);
+        Ok(())
+    }
+
     /// Claims `key` for a `modify`, and returns its value.
     pub(crate) fn claim(&self, key: &str) -> Result<Option<Slot>, Why> {
         let hash = self.hash(key);
@@ -106,13 +126,13 @@ impl Base {
 
     /// Makes all changes at one moment, or none if a claim is in the way; `mine` if the claims
     /// of this thread are there for this very change.
-    pub(crate) fn try_apply(&self, delta: &Delta, mine: bool) -> Result<(), WouldWait> {
+    pub(crate) fn try_apply(&self, delta: &Delta, mine: bool) -> Result<(), Blocked> {
         let shards = delta.entries().fold(0, |shards, (key, _)| shards | 1 << place(self.hash(key)));
         self.try_write_locked(self.lock_shards(shards), delta, mine)
     }
 
     /// Makes all changes that `plan` decides on, seeing the state at that moment.
-    pub(crate) fn try_write(&self, plan: &mut Plan<'_>, mine: bool) -> Result<(), WouldWait> {
+    pub(crate) fn try_write(&self, plan: &mut Plan<'_>, mine: bool) -> Result<(), Blocked> {
         let mut shards = self.lock_shards(!0);
         let delta = plan(&self.view_of(&mut shards));
         self.try_write_locked(shards, &delta, mine)
@@ -126,13 +146,26 @@ impl Base {
         Index::of(lock(&self.index).clone())
     }
 
-    fn try_write_locked(&self, mut shards: Locked<'_>, delta: &Delta, mine: bool) -> Result<(), WouldWait> {
+    fn try_write_locked(&self, mut shards: Locked<'_>, delta: &Delta, mine: bool) -> Result<(), Blocked> {
         for (key, _) in delta.entries() {
             let hash = self.hash(key);
             if shards[place(hash)].as_ref().is_some_and(|table| table.claimed(&hash, mine)) {
-                return Err(WouldWait);
+                return Err(Blocked::Claimed);
             }
         }
+        let resolved;
+        let delta = match delta.has_operations() {
+            false => delta,
+            true => {
+                let value_of = |key: &str| {
+                    let hash = self.hash(key);
+                    let table = shards[place(hash)].as_ref()?;
+                    table.get(hash, key).cloned().map(SharedValue::from)
+                };
+                resolved = delta.resolved(value_of).map_err(Blocked::Refused)?;
+                &resolved
+            }
+        };
         // Kept until the locks are free: dropping a large value takes a while.
         let mut old = Vec::with_capacity(delta.len());
         let mut index = lock(&self.index);
@@ -150,6 +183,7 @@ impl Base {
                         old.push(value);
                     }
                 }
+                Change::Operate(_) => unreachable!("operations were resolved above"),
             }
         }
         drop((index, shards));

@@ -1,23 +1,64 @@
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::changes::Changes;
+use crate::error::StateError;
 use crate::node::Key;
+use crate::operation::{Operation, OperationError, Operations};
 use crate::scope::Scope;
 use crate::value::SharedValue;
+use crate::write::or_panic;
 
 /// What happens to one key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// The key gets this value; null is a value.
     Set(SharedValue),
-    /// The key is no more.
+    /// The key is removed.
     Remove,
+    /// The value is computed from the one that is stored when the change is committed.
+    Operate(Operations),
 }
 
-/// Changes that are not committed yet: keys set and keys removed, in key order.
+impl Change {
+    /// The one change that has the effect of this one and then `later`.
+    ///
+    /// # Errors
+    ///
+    /// [`OperationError`] if `later` operates on a value that this change sets and that it cannot be applied to.
+    pub fn then(&self, later: &Self) -> Result<Self, OperationError> {
+        match (self, later) {
+            (_, Self::Set(_) | Self::Remove) => Ok(later.clone()),
+            (Self::Set(value), Self::Operate(operations)) => operations.apply(Some(value)).map(Self::Set),
+            (Self::Remove, Self::Operate(operations)) => operations.apply(None).map(Self::Set),
+            (Self::Operate(earlier), Self::Operate(operations)) => {
+                let mut all = earlier.clone();
+                all.extend(operations);
+                Ok(Self::Operate(all))
+            }
+        }
+    }
+
+    /// What the change makes of a value; `None` is absence.
+    ///
+    /// # Errors
+    ///
+    /// [`OperationError`] if it is an operation that cannot be applied to this value.
+    pub fn apply(&self, value: Option<&SharedValue>) -> Result<Option<SharedValue>, OperationError> {
+        match self {
+            Self::Set(value) => Ok(Some(value.clone())),
+            Self::Remove => Ok(None),
+            Self::Operate(operations) => operations.apply(value).map(Some),
+        }
+    }
+}
+
+/// Changes that are not committed yet: keys set, keys removed and operations on keys, in key order.
 ///
 /// ```
 /// use sessile_state::Delta;
@@ -33,9 +74,10 @@ pub enum Change {
 /// assert_eq!(scoped.session.removed().collect::<Vec<_>>(), ["step"]);
 /// assert!(scoped.app.is_empty()); // and temp: is in none of them
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default)]
 pub struct Delta {
-    changes: Arc<Changes>,
+    /// `None` if nothing changes: most deltas of a scope are empty, and cost nothing then.
+    changes: Option<Arc<Changes>>,
 }
 
 impl Delta {
@@ -46,35 +88,48 @@ impl Delta {
 
     /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
-        self.changes.len() == 0
+        self.len() == 0
     }
 
     /// How many keys change.
     pub fn len(&self) -> usize {
-        self.changes.len()
+        self.changes.as_ref().map_or(0, |changes| changes.len())
     }
 
     /// What happens to `key`, if anything does.
     pub fn get(&self, key: &str) -> Option<&Change> {
-        self.changes.get(key)
+        self.changes.as_ref()?.get(key)
     }
 
     /// The changes in key order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Change)> {
-        self.changes.iter().map(|(key, change)| (&**key, change))
+        self.entries().map(|(key, change)| (&**key, change))
     }
 
     /// The keys that get a value, with it, in key order.
     pub fn values(&self) -> impl Iterator<Item = (&str, &SharedValue)> {
         self.iter().filter_map(|(key, change)| match change {
             Change::Set(value) => Some((key, value)),
-            Change::Remove => None,
+            Change::Remove | Change::Operate(_) => None,
         })
     }
 
     /// The keys that are removed, in key order.
     pub fn removed(&self) -> impl Iterator<Item = &str> {
-        self.iter().filter(|(_, change)| **change == Change::Remove).map(|(key, _)| key)
+        self.iter().filter(|(_, change)| matches!(change, Change::Remove)).map(|(key, _)| key)
+    }
+
+    /// The keys that are operated on, with the operations, in key order.
+    pub fn operations(&self) -> impl Iterator<Item = (&str, &Operations)> {
+        self.iter().filter_map(|(key, change)| match change {
+            Change::Operate(operations) => Some((key, operations)),
+            Change::Set(_) | Change::Remove => None,
+        })
+    }
+
+    /// Whether some of its changes are operations.
+    pub fn has_operations(&self) -> bool {
+        self.operations().next().is_some()
     }
 
     /// Sets a key, in place of what the delta said about it.
@@ -87,49 +142,152 @@ impl Delta {
         self.insert(key.as_ref().into(), Change::Remove);
     }
 
-    /// Adds the changes of another delta, in place of what this one said about their keys.
-    pub fn merge(&mut self, later: &Self) {
+    /// Adds a number to what is stored under a key, see [`Operation::add`].
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_operate`](Self::try_operate) returns an error, with its text; if the number is NaN or infinite.
+    #[track_caller]
+    pub fn add(&mut self, key: impl AsRef<str>, by: impl crate::number::Addend) {
+        self.operate(key, Operation::add(by));
+    }
+
+    /// Adds items to the end of the list under a key, see [`Operation::append`].
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_operate`](Self::try_operate) returns an error, with its text.
+    #[track_caller]
+    pub fn append<V: Into<SharedValue>>(&mut self, key: impl AsRef<str>, items: impl IntoIterator<Item = V>) {
+        self.operate(key, Operation::append(items));
+    }
+
+    /// Adds items to the list under a key that are not in it yet, see [`Operation::union`].
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_operate`](Self::try_operate) returns an error, with its text.
+    #[track_caller]
+    pub fn union<V: Into<SharedValue>>(&mut self, key: impl AsRef<str>, items: impl IntoIterator<Item = V>) {
+        self.operate(key, Operation::union(items));
+    }
+
+    /// Operates on a key, after what the delta does to it already.
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_operate`](Self::try_operate) returns an error, with its text.
+    #[track_caller]
+    pub fn operate(&mut self, key: impl AsRef<str>, operations: impl Into<Operations>) {
+        or_panic(self.try_operate(key, operations));
+    }
+
+    /// Operates on a key, after what the delta does to it already.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError::Operation`] if the delta sets the key to a value that the operation cannot be applied to.
+    pub fn try_operate(
+        &mut self,
+        key: impl AsRef<str>,
+        operations: impl Into<Operations>,
+    ) -> Result<(), StateError> {
+        self.compose(key.as_ref().into(), &Change::Operate(operations.into()))
+    }
+
+    /// Adds the changes of another delta, each after what this one does to its key.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError::Operation`] if this delta sets a key to a value that an operation of the other cannot be
+    /// applied to; this one is as it was then.
+    pub fn merge(&mut self, later: &Self) -> Result<(), StateError> {
+        let mut merged = self.clone();
         for (key, change) in later.entries() {
-            self.insert(key.clone(), change.clone());
+            merged.compose(key.clone(), change)?;
         }
+        *self = merged;
+        Ok(())
+    }
+
+    /// The delta with its operations replaced by what they come to: only sets and removals are left.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError::Operation`] names the first key whose operation cannot be applied to its value.
+    pub fn resolved(&self, value_of: impl Fn(&str) -> Option<SharedValue>) -> Result<Self, StateError> {
+        let mut resolved = self.clone();
+        for (key, operations) in self.operations() {
+            let value = operations.apply(value_of(key).as_ref());
+            let value = value.map_err(|source| StateError::operation(key, source))?;
+            resolved.set(key, value);
+        }
+        Ok(resolved)
     }
 
     /// Keeps the changes of the keys that `keep` wants.
     pub fn retain(&mut self, keep: impl FnMut(&str) -> bool) {
-        Arc::make_mut(&mut self.changes).retain(keep);
+        if let Some(changes) = &mut self.changes {
+            Arc::make_mut(changes).retain(keep);
+        }
     }
 
     /// Separates the changes by scope, prefixes taken off, `temp:` keys dropped.
     pub fn split(&self) -> ScopedDelta {
         let mut scoped = ScopedDelta::default();
-        for (key, change) in self.iter() {
+        for (key, change) in self.entries() {
             let (scope, name) = Scope::of(key);
-            let delta = match scope {
-                Scope::App => &mut scoped.app,
-                Scope::User => &mut scoped.user,
-                Scope::Session => &mut scoped.session,
-                Scope::Temp => continue, // never stored
+            match scope {
+                Scope::App => scoped.app.insert(name.into(), change.clone()),
+                Scope::User => scoped.user.insert(name.into(), change.clone()),
+                Scope::Session => scoped.session.insert(key.clone(), change.clone()), // its name is the key
+                Scope::Temp => continue,                                              // never stored
             };
-            delta.insert(name.into(), change.clone());
         }
         scoped
     }
 
+    /// Makes a change after what the delta does to the key already.
+    pub(crate) fn compose(&mut self, key: Key, change: &Change) -> Result<(), StateError> {
+        let both = match self.get(&key) {
+            Some(earlier) => earlier.then(change).map_err(|source| StateError::operation(&key, source))?,
+            None => change.clone(),
+        };
+        self.insert(key, both);
+        Ok(())
+    }
+
     pub(crate) fn insert(&mut self, key: Key, change: Change) -> Option<Change> {
-        Arc::make_mut(&mut self.changes).insert(key, change)
+        Arc::make_mut(self.changes.get_or_insert_default()).insert(key, change)
     }
 
     pub(crate) fn forget(&mut self, key: &str) -> Option<Change> {
-        Arc::make_mut(&mut self.changes).remove(key)
+        Arc::make_mut(self.changes.as_mut()?).remove(key)
     }
 
     /// The changes from `start` on, in key order.
     pub(crate) fn starting_at(&self, start: &str) -> impl Iterator<Item = (&Key, &Change)> + use<'_> {
-        self.changes.starting_at(start)
+        self.changes.as_ref().map(|changes| changes.starting_at(start)).into_iter().flatten()
     }
 
-    pub(crate) fn entries(&self) -> impl Iterator<Item = (&Key, &Change)> {
-        self.changes.iter()
+    /// The changes in key order, with the keys as the delta shares them: cloning one copies no text.
+    pub fn entries(&self) -> impl Iterator<Item = (&Arc<str>, &Change)> {
+        self.changes.iter().flat_map(|changes| changes.iter())
+    }
+}
+
+/// By what changes: a delta that was emptied equals one that was never filled.
+impl PartialEq for Delta {
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.entries().eq(other.entries())
+    }
+}
+
+impl Eq for Delta {}
+
+impl fmt::Debug for Delta {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.entries()).finish()
     }
 }
 
@@ -139,7 +297,7 @@ impl<K: AsRef<str>, V: Into<SharedValue>> FromIterator<(K, V)> for Delta {
             .into_iter()
             .map(|(key, value)| (Key::from(key.as_ref()), Change::Set(value.into())))
             .collect();
-        Self { changes: Arc::new(changes) }
+        Self { changes: Some(Arc::new(changes)) }
     }
 }
 
@@ -152,6 +310,77 @@ impl<K: AsRef<str>, V: Into<SharedValue>, const N: usize> From<[(K, V); N]> for 
 impl From<Map<String, Value>> for Delta {
     fn from(map: Map<String, Value>) -> Self {
         map.into_iter().collect()
+    }
+}
+
+/// An object as `json!` makes it: each field is a key that is set.
+///
+/// # Panics
+///
+/// If the value is not an object.
+impl From<Value> for Delta {
+    #[track_caller]
+    fn from(value: Value) -> Self {
+        match value {
+            Value::Object(fields) => fields.into(),
+            other => panic!("changes of state are an object, not {}", crate::value::type_of(&other)),
+        }
+    }
+}
+
+impl From<&Self> for Delta {
+    fn from(delta: &Self) -> Self {
+        delta.clone()
+    }
+}
+
+impl From<BTreeMap<String, SharedValue>> for Delta {
+    fn from(map: BTreeMap<String, SharedValue>) -> Self {
+        map.into_iter().collect()
+    }
+}
+
+/// `{"set": {key: value}, "remove": [keys], "ops": {key: operations}}`; parts that are empty are left out.
+impl Serialize for Delta {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        let (set, remove): (BTreeMap<_, _>, Vec<_>) = (self.values().collect(), self.removed().collect());
+        let ops: BTreeMap<_, _> = self.operations().collect();
+        if !set.is_empty() {
+            map.serialize_entry("set", &set)?;
+        }
+        if !remove.is_empty() {
+            map.serialize_entry("remove", &remove)?;
+        }
+        if !ops.is_empty() {
+            map.serialize_entry("ops", &ops)?;
+        }
+        map.end()
+    }
+}
+
+/// Reads what [`Serialize`] writes. A key in two of the parts is an error.
+impl<'de> Deserialize<'de> for Delta {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Parts {
+            #[serde(default)]
+            set: BTreeMap<String, SharedValue>,
+            #[serde(default)]
+            remove: Vec<String>,
+            #[serde(default)]
+            ops: BTreeMap<String, Operations>,
+        }
+        let Parts { set, remove, ops } = Parts::deserialize(deserializer)?;
+        let mut delta = Self::from(set);
+        let changes = remove.into_iter().map(|key| (key, Change::Remove));
+        for (key, change) in changes.chain(ops.into_iter().map(|(key, ops)| (key, Change::Operate(ops)))) {
+            if delta.insert(key.as_str().into(), change).is_some() {
+                return Err(serde::de::Error::custom(format!("the key {key:?} is changed twice")));
+            }
+        }
+        Ok(delta)
     }
 }
 

@@ -1,3 +1,4 @@
+use crate::operation::OperationError;
 use crate::schema::SchemaError;
 
 /// Why a read or a write of [`State`](crate::State) was refused.
@@ -50,9 +51,24 @@ pub enum StateError {
         reason: &'static str,
     },
 
+    /// An operation cannot be applied to what the key holds.
+    #[error("cannot change state key `{key}`: {source}")]
+    Operation {
+        /// The key that was to be changed.
+        key: String,
+        /// Why, and what to do.
+        source: OperationError,
+    },
+
     /// The state's schema does not allow this write.
     #[error(transparent)]
     Schema(#[from] SchemaError),
+}
+
+impl StateError {
+    pub(crate) fn operation(key: &str, source: OperationError) -> Self {
+        Self::Operation { key: key.to_owned(), source }
+    }
 }
 
 /// The part of a value that has no JSON form.

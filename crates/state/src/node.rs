@@ -6,9 +6,10 @@ use crate::base::Base;
 use crate::delta::Delta;
 use crate::error::StateError;
 use crate::gate::Why;
+use crate::operation::Operations;
 use crate::overlay::Overlay;
 use crate::snapshot::{Index, Snapshot};
-use crate::value::Slot;
+use crate::value::{SharedValue, Slot};
 
 /// A state key, shared by tables, indexes and deltas.
 pub(crate) type Key = Arc<str>;
@@ -22,8 +23,13 @@ pub(crate) enum Node {
 /// it is never user code, and may run again if a claim was in the way.
 pub(crate) type Plan<'a> = dyn FnMut(&Snapshot) -> Delta + 'a;
 
-/// A claim must be released before a change can be made.
-pub(crate) struct WouldWait;
+/// Why a change of several keys was not made; nothing of it was.
+pub(crate) enum Blocked {
+    /// A claim must be released first.
+    Claimed,
+    /// An operation cannot be applied to what its key holds.
+    Refused(StateError),
+}
 
 /// How often a change whose keys are only known under the locks is tried again.
 pub(crate) const ATTEMPTS: usize = 1_000;
@@ -55,10 +61,28 @@ impl Node {
         both!(self, node => node.take(key)).map_err(|why| why.on(key))
     }
 
+    /// Operates on one key, if `check` accepts what becomes of it.
+    pub(crate) fn operate(
+        &self,
+        key: &str,
+        operations: &Operations,
+        check: &dyn Fn(&SharedValue) -> Result<(), StateError>,
+    ) -> Result<(), StateError> {
+        both!(self, node => node.operate(key, operations, check))
+    }
+
     /// Makes all changes at one moment, or none if a claim is in the way; `mine` if the claims of
     /// this thread are there for this very change.
-    pub(crate) fn try_apply(&self, delta: &Delta, mine: bool) -> Result<(), WouldWait> {
+    pub(crate) fn try_apply(&self, delta: &Delta, mine: bool) -> Result<(), Blocked> {
         both!(self, node => node.try_apply(delta, mine))
+    }
+
+    /// Whether this is a view that sets or removes the key: what it shows does not depend on what is below.
+    pub(crate) fn replaces(&self, key: &str) -> bool {
+        match self {
+            Self::Base(_) => false,
+            Self::Overlay(overlay) => overlay.replaces(key),
+        }
     }
 
     /// How many delta views there are from here down.
@@ -81,7 +105,8 @@ impl Node {
     pub(crate) fn apply(&self, delta: &Delta) -> Result<(), StateError> {
         match self.try_apply(delta, false) {
             Ok(()) => Ok(()),
-            Err(WouldWait) => self.write_claimed(&mut |_| delta.clone()),
+            Err(Blocked::Refused(error)) => Err(error),
+            Err(Blocked::Claimed) => self.write_claimed(&mut |_| delta.clone()),
         }
     }
 
@@ -89,7 +114,8 @@ impl Node {
     pub(crate) fn write(&self, plan: &mut Plan<'_>) -> Result<(), StateError> {
         match both!(self, node => node.try_write(plan, false)) {
             Ok(()) => Ok(()),
-            Err(WouldWait) => self.write_claimed(plan),
+            Err(Blocked::Refused(error)) => Err(error),
+            Err(Blocked::Claimed) => self.write_claimed(plan),
         }
     }
 
@@ -111,7 +137,8 @@ impl Node {
             drop(claims);
             match done {
                 Ok(()) => return Ok(()),
-                Err(WouldWait) => expected = decided,
+                Err(Blocked::Refused(error)) => return Err(error),
+                Err(Blocked::Claimed) => expected = decided,
             }
         }
         let key = expected.entries().next().map_or("", |(key, _)| key);

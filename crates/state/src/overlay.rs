@@ -8,9 +8,10 @@ use std::sync::Arc;
 use crate::delta::{Change, Delta};
 use crate::error::StateError;
 use crate::gate::{Gate, GateGuard, Why};
-use crate::node::{ATTEMPTS, Claimed, Key, Node, Plan, WouldWait};
+use crate::node::{ATTEMPTS, Blocked, Claimed, Key, Node, Plan};
+use crate::operation::Operations;
 use crate::snapshot::{Index, Snapshot};
-use crate::value::Slot;
+use crate::value::{SharedValue, Slot};
 
 pub(crate) struct Overlay {
     below: Arc<Node>,
@@ -66,6 +67,9 @@ impl Overlay {
             (None, Some(Change::Set(value))) => self.below.get(key).or_else(|| Some(value.clone().into())),
             (None, Some(Change::Remove)) => self.below.get(key),
             (None, None) => self.below.get_either(key, other),
+            (Some(Change::Operate(_)), _) | (_, Some(Change::Operate(_))) => {
+                self.current(&pending, key).or_else(|| self.current(&pending, other))
+            }
         }
     }
 
@@ -85,6 +89,22 @@ impl Overlay {
         Ok(old)
     }
 
+    /// Operates on one key, if the operations can be applied to what the view shows now and `check` accepts what
+    /// becomes of it. They stay operations until the view is committed into a base.
+    pub(crate) fn operate(
+        &self,
+        key: &str,
+        operations: &Operations,
+        check: &dyn Fn(&SharedValue) -> Result<(), StateError>,
+    ) -> Result<(), StateError> {
+        let key = Key::from(key);
+        let mut pending = self.pending.lock_for(&key).map_err(|why| why.on(&key))?;
+        let shown = self.current(&pending, &key).map(SharedValue::from);
+        let value = operations.apply(shown.as_ref()).map_err(|source| StateError::operation(&key, source))?;
+        check(&value)?;
+        pending.compose(key, &Change::Operate(operations.clone()))
+    }
+
     pub(crate) fn claim(&self, key: &str) -> Result<Option<Slot>, Why> {
         let key = Key::from(key);
         let mut pending = self.pending.lock_for(&key)?;
@@ -102,52 +122,82 @@ impl Overlay {
         }
     }
 
-    pub(crate) fn try_apply(&self, delta: &Delta, mine: bool) -> Result<(), WouldWait> {
+    pub(crate) fn try_apply(&self, delta: &Delta, mine: bool) -> Result<(), Blocked> {
         Self::try_write_locked(self.pending.lock(), delta, mine)
     }
 
-    pub(crate) fn try_write(&self, plan: &mut Plan<'_>, mine: bool) -> Result<(), WouldWait> {
+    pub(crate) fn try_write(&self, plan: &mut Plan<'_>, mine: bool) -> Result<(), Blocked> {
         let pending = self.pending.lock();
-        let delta = plan(&self.below.snapshot().overlaid(pending.clone()));
+        let delta = plan(&self.shown(&pending));
         Self::try_write_locked(pending, &delta, mine)
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {
-        let pending = self.pending.lock();
-        self.below.snapshot().overlaid(pending.clone())
+        self.shown(&self.pending.lock())
     }
 
     pub(crate) fn index(&self) -> Index {
         let pending = self.pending.lock();
-        self.below.index().overlaid(pending.clone())
+        match pending.has_operations() {
+            true => self.shown(&pending).index().clone(),
+            false => self.below.index().overlaid(pending.clone()),
+        }
+    }
+
+    /// What the view shows: operations are shown as what they come to.
+    fn shown(&self, pending: &Delta) -> Snapshot {
+        let below = self.below.snapshot();
+        let mut changes = pending.clone();
+        for (key, operations) in pending.operations() {
+            match operations.apply(below.find(key).as_ref()) {
+                Ok(value) => changes.set(key, value),
+                // What is below has changed so that the commit will be refused; until then it shows as it is.
+                Err(_) => drop(changes.forget(key)),
+            }
+        }
+        below.overlaid(changes)
     }
 
     pub(crate) fn delta(&self) -> Delta {
         self.pending.lock().clone()
     }
 
+    /// Whether the key is set or removed here.
+    pub(crate) fn replaces(&self, key: &str) -> bool {
+        matches!(self.pending.lock().get(key), Some(Change::Set(_) | Change::Remove))
+    }
+
     /// Moves all pending changes into the state below, at one moment. A `modify` of this view that
     /// is in progress comes after it, and its result is pending again.
     pub(crate) fn commit(&self) -> Result<(), StateError> {
         let mut pending = self.pending.lock();
-        if pending.is_empty() || self.below.try_apply(&pending, false).is_ok() {
-            *pending = Delta::new();
-            return Ok(());
+        let applied = match pending.is_empty() {
+            true => Ok(()),
+            false => self.below.try_apply(&pending, false),
+        };
+        match applied {
+            Ok(()) => {
+                *pending = Delta::new();
+                return Ok(());
+            }
+            Err(Blocked::Refused(error)) => return Err(error),
+            Err(Blocked::Claimed) => drop(pending),
         }
-        drop(pending);
         // Claim by claim, each waited for in its turn and without this view's lock.
         for _ in 0..ATTEMPTS {
             let expected = self.delta();
             let claims: Vec<Claimed<'_>> =
                 expected.entries().map(|(key, _)| self.below.claim(key)).collect::<Result<_, _>>()?;
             let mut pending = self.pending.lock();
-            let done = self.below.try_apply(&pending, true).is_ok();
-            if done {
+            let applied = self.below.try_apply(&pending, true);
+            if applied.is_ok() {
                 *pending = Delta::new();
             }
             drop((pending, claims));
-            if done {
-                return Ok(());
+            match applied {
+                Ok(()) => return Ok(()),
+                Err(Blocked::Refused(error)) => return Err(error),
+                Err(Blocked::Claimed) => {}
             }
         }
         Err(Why::TimedOut.on(self.delta().entries().next().map_or("", |(key, _)| key)))
@@ -169,20 +219,33 @@ impl Overlay {
         mut pending: GateGuard<'_, Delta, Key>,
         delta: &Delta,
         mine: bool,
-    ) -> Result<(), WouldWait> {
+    ) -> Result<(), Blocked> {
         if delta.entries().any(|(key, _)| pending.claimed(key, mine)) {
-            return Err(WouldWait);
+            return Err(Blocked::Claimed);
         }
-        for (key, change) in delta.entries() {
-            pending.insert(key.clone(), change.clone());
+        match delta.has_operations() {
+            true => pending.merge(delta).map_err(Blocked::Refused),
+            false => {
+                for (key, change) in delta.entries() {
+                    pending.insert(key.clone(), change.clone());
+                }
+                Ok(())
+            }
         }
-        Ok(())
     }
 
     fn current(&self, pending: &Delta, key: &str) -> Option<Slot> {
         match pending.get(key) {
             Some(Change::Set(value)) => Some(value.clone().into()),
             Some(Change::Remove) => None,
+            Some(Change::Operate(operations)) => {
+                let below = self.below.get(key).map(SharedValue::from);
+                match operations.apply(below.as_ref()) {
+                    Ok(value) => Some(value.into()),
+                    // What is below has changed so that the commit will be refused; until then it shows as it is.
+                    Err(_) => below.map(Slot::from),
+                }
+            }
             None => self.below.get(key),
         }
     }

@@ -1,36 +1,56 @@
-//! Which scopes were read: what a transaction must find unchanged when it commits.
+//! What was read: a transaction must find it unchanged when it commits.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::scope::Scope;
 use crate::state::State;
+use crate::sync::{Mutex, lock};
 
-/// The scopes of a state that were read through [`State::with_read_tracking`].
+/// The keys of a state that were read through [`State::with_read_tracking`].
+///
+/// A key that a view has set or removed before it is read does not count: what was read then is the view's own.
 #[derive(Debug, Clone, Default)]
-pub struct Reads(Arc<AtomicU8>);
+pub struct Reads(Arc<Mutex<Noted>>);
+
+#[derive(Debug, Default)]
+struct Noted {
+    keys: BTreeSet<String>,
+    /// Whether all keys were listed, so that every key matters.
+    everything: bool,
+}
 
 impl Reads {
+    /// Whether all keys were listed, by `keys`, `to_map` and their like.
+    pub fn is_everything(&self) -> bool {
+        lock(&self.0).everything
+    }
+
+    /// The keys that were read one by one, in key order.
+    pub fn keys(&self) -> Vec<String> {
+        lock(&self.0).keys.iter().cloned().collect()
+    }
+
     /// Whether a key of this scope was read, or all keys were listed.
     pub fn contains(&self, scope: Scope) -> bool {
-        self.0.load(Ordering::Relaxed) & bit(scope) != 0
+        let noted = lock(&self.0);
+        noted.everything || noted.keys.iter().any(|key| Scope::of(key).0 == scope)
     }
 
     pub(crate) fn key(&self, key: &str) {
-        self.0.fetch_or(bit(Scope::of(key).0), Ordering::Relaxed);
+        let mut noted = lock(&self.0);
+        if !noted.keys.contains(key) {
+            noted.keys.insert(key.to_owned());
+        }
     }
 
     pub(crate) fn everything(&self) {
-        self.0.fetch_or(!0, Ordering::Relaxed);
+        lock(&self.0).everything = true;
     }
 }
 
-fn bit(scope: Scope) -> u8 {
-    1 << scope as u8
-}
-
 impl State {
-    /// This state, and a note of the scopes that are read through the returned handle and the
+    /// This state, and a note of the keys that are read through the returned handle and the
     /// views made from it.
     pub fn with_read_tracking(&self) -> (Self, Reads) {
         let reads = Reads::default();
@@ -63,6 +83,28 @@ mod tests {
         assert_eq!(noted(|state| state.set_default("s", 0)), [false, false, true]);
         assert_eq!(noted(|state| state.remove("s")), [false, false, true]);
         assert_eq!(noted(|state| state.set("s", 0)), [false; 3]);
+        assert_eq!(noted(|state| state.add("s", 1)), [false; 3]);
+    }
+
+    #[test]
+    fn keys_are_noted_by_name_unless_the_view_set_them_itself() {
+        let (tracked, reads) = State::from_iter([("a", serde_json::json!(1))]).with_read_tracking();
+        let view = tracked.with_delta_tracking();
+        view.set("own", 1);
+        view.add("b", 1);
+        for key in ["a", "own", "b", "absent", "a"] {
+            view.get::<u32>(key);
+        }
+        assert_eq!(reads.keys(), ["a", "absent", "b", "derived:absent"]);
+        assert!(!reads.is_everything());
+    }
+
+    #[test]
+    fn a_key_that_is_read_from_its_computed_variable_notes_both() {
+        let (tracked, reads) =
+            State::from_iter([("derived:risk", serde_json::json!(1))]).with_read_tracking();
+        assert_eq!(tracked.get("risk"), Some(1));
+        assert_eq!(reads.keys(), ["derived:risk", "risk"]);
     }
 
     #[test]

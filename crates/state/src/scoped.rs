@@ -3,6 +3,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::error::StateError;
+use crate::number::Addend;
+use crate::operation::Operations;
 use crate::prefix::{DERIVED, joined};
 use crate::state::State;
 use crate::value::SharedValue;
@@ -244,6 +246,86 @@ impl Scoped<'_> {
         change: impl FnOnce(T) -> T,
     ) -> Result<T, StateError> {
         self.full(key, |key| self.state.try_modify(key, default, change))
+    }
+
+    /// [`State::add`] in this scope.
+    ///
+    /// # Panics
+    ///
+    /// As [`State::add`].
+    #[track_caller]
+    pub fn add(&self, key: impl AsRef<str>, by: impl Addend) {
+        or_panic(self.try_add(key, by));
+    }
+
+    /// [`State::try_add`] in this scope.
+    ///
+    /// # Errors
+    ///
+    /// As [`State::try_add`].
+    pub fn try_add(&self, key: impl AsRef<str>, by: impl Addend) -> Result<(), StateError> {
+        self.full(key.as_ref(), |key| self.state.try_add(key, by))
+    }
+
+    /// [`State::append`] in this scope.
+    ///
+    /// # Panics
+    ///
+    /// As [`State::append`].
+    #[track_caller]
+    pub fn append(&self, key: impl AsRef<str>, items: impl Serialize) {
+        or_panic(self.try_append(key, items));
+    }
+
+    /// [`State::try_append`] in this scope.
+    ///
+    /// # Errors
+    ///
+    /// As [`State::try_append`].
+    pub fn try_append(&self, key: impl AsRef<str>, items: impl Serialize) -> Result<(), StateError> {
+        self.full(key.as_ref(), |key| self.state.try_append(key, items))
+    }
+
+    /// [`State::union`] in this scope.
+    ///
+    /// # Panics
+    ///
+    /// As [`State::union`].
+    #[track_caller]
+    pub fn union(&self, key: impl AsRef<str>, items: impl Serialize) {
+        or_panic(self.try_union(key, items));
+    }
+
+    /// [`State::try_union`] in this scope.
+    ///
+    /// # Errors
+    ///
+    /// As [`State::try_union`].
+    pub fn try_union(&self, key: impl AsRef<str>, items: impl Serialize) -> Result<(), StateError> {
+        self.full(key.as_ref(), |key| self.state.try_union(key, items))
+    }
+
+    /// [`State::operate`] in this scope.
+    ///
+    /// # Panics
+    ///
+    /// As [`State::operate`].
+    #[track_caller]
+    pub fn operate(&self, key: impl AsRef<str>, operations: impl Into<Operations>) {
+        or_panic(self.try_operate(key, operations));
+    }
+
+    /// [`State::try_operate`] in this scope.
+    ///
+    /// # Errors
+    ///
+    /// As [`State::try_operate`].
+    pub fn try_operate(
+        &self,
+        key: impl AsRef<str>,
+        operations: impl Into<Operations>,
+    ) -> Result<(), StateError> {
+        self.full(key.as_ref(), |key| self.state.try_operate(key, operations))
     }
 
     /// [`State::remove`] in this scope.

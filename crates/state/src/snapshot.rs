@@ -41,7 +41,7 @@ impl Snapshot {
         Self { tables, hasher, index }
     }
 
-    /// Lays the pending changes of a delta view over it.
+    /// Lays the pending changes of a delta view over it; its operations are resolved already.
     pub(crate) fn overlaid(mut self, changes: Delta) -> Self {
         self.index.layers.push(changes);
         self
@@ -94,7 +94,7 @@ impl Snapshot {
         for layer in &self.index.layers[self.index.layers.len() - views..] {
             for (key, change) in layer.entries() {
                 match change {
-                    Change::Set(_) => delta.insert(key.clone(), change.clone()),
+                    Change::Set(_) | Change::Operate(_) => delta.insert(key.clone(), change.clone()),
                     Change::Remove => delta.forget(key),
                 };
             }
@@ -111,6 +111,7 @@ impl Snapshot {
         match self.index.layers.iter().rev().find_map(|layer| layer.get(key)) {
             Some(Change::Set(value)) => Some(value.clone()),
             Some(Change::Remove) => None,
+            Some(Change::Operate(_)) => unreachable!("a snapshot holds what operations come to"),
             None => {
                 let hash = self.hasher.hash_one(key);
                 self.tables[place(hash)].get(hash, key).cloned().map(SharedValue::from)
@@ -161,7 +162,7 @@ impl Index {
         for layer in &self.layers {
             for (key, change) in layer.starting_at(prefix).take_while(|(key, _)| key.starts_with(prefix)) {
                 match change {
-                    Change::Set(_) => merged.insert(key, key),
+                    Change::Set(_) | Change::Operate(_) => merged.insert(key, key),
                     Change::Remove => merged.remove(&**key),
                 };
             }

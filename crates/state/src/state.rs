@@ -157,7 +157,10 @@ impl State {
         self.note(key);
         match self.node.get(key) {
             Some(slot) => Some(slot),
-            None => joined(derived_name(key)?, |derived| self.node.get_either(key, derived)),
+            None => joined(derived_name(key)?, |derived| {
+                self.note(derived);
+                self.node.get_either(key, derived)
+            }),
         }
     }
 }
@@ -165,7 +168,9 @@ impl State {
 /// What a handle with read tracking notes.
 impl State {
     pub(crate) fn note(&self, key: &str) {
-        if let Some(reads) = &self.reads {
+        if let Some(reads) = &self.reads
+            && !self.node.replaces(key)
+        {
             reads.key(key);
         }
     }

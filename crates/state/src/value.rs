@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::ops::Deref;
@@ -87,8 +88,73 @@ impl SharedValue {
         }
     }
 
+    /// The items of a list, each with all its digits; none if it is no list.
+    pub fn to_items(&self) -> Vec<Self> {
+        match &self.0 {
+            Repr::Exact(exact) => parts::<Vec<Self>>(exact),
+            _ => self.as_array().map_or_else(Vec::new, |list| list.iter().cloned().map(Self::from).collect()),
+        }
+    }
+
+    /// The fields of an object in their order, each with all its digits; none if it is no object.
+    pub fn to_fields(&self) -> Vec<(String, Self)> {
+        match &self.0 {
+            Repr::Exact(exact) => parts::<FieldList>(exact).0,
+            _ => {
+                let fields = self.as_object().into_iter().flatten();
+                fields.map(|(name, value)| (name.clone(), Self::from(value.clone()))).collect()
+            }
+        }
+    }
+
+    /// The list `before` with more items at its end; `before` itself if there are none.
+    pub(crate) fn joined<'a>(
+        before: Option<&Self>,
+        items: impl ExactSizeIterator<Item = &'a Self> + Clone,
+    ) -> Self {
+        if let Some(before) = before.filter(|_| items.len() == 0) {
+            return before.clone();
+        }
+        let is_exact = before.is_some_and(|before| before.exact_text().is_some())
+            || items.clone().any(|item| item.exact_text().is_some());
+        if is_exact {
+            let mut all = before.map_or_else(Vec::new, Self::to_items);
+            all.extend(items.cloned());
+            return written(&all);
+        }
+        let held = before.and_then(|before| before.as_array()).map_or(&[][..], Vec::as_slice);
+        let mut all = Vec::with_capacity(held.len() + items.len());
+        all.extend_from_slice(held);
+        all.extend(items.map(|item| Value::clone(item)));
+        Value::Array(all).into()
+    }
+
+    /// An object of these fields, in this order.
+    pub(crate) fn from_fields(fields: Vec<(String, Self)>) -> Self {
+        if fields.iter().any(|(_, value)| value.exact_text().is_some()) {
+            return written(&FieldList(fields));
+        }
+        Value::Object(fields.into_iter().map(|(name, value)| (name, value.into_value())).collect()).into()
+    }
+
+    /// Whether it is an integer beyond the range of `i64` and `u64`.
+    pub(crate) fn is_large_integer(&self) -> bool {
+        let Value::Number(number) = &**self else { return false };
+        let is_whole = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+        crate::number::integer(number).is_none()
+            && match self.exact_text() {
+                Some(text) => is_whole(text.get()),
+                None => is_whole(&number.to_string()),
+            }
+    }
+
+    /// Whether it is the integer -0, which a `Value` holds as a float.
+    pub(crate) fn is_negative_zero(&self) -> bool {
+        self.exact_text().is_some_and(|text| text.get() == "-0")
+    }
+
     /// The text of a value that a `Value` cannot hold without rounding.
-    fn exact_text(&self) -> Option<&RawValue> {
+    pub(crate) fn exact_text(&self) -> Option<&RawValue> {
         match &self.0 {
             Repr::Exact(exact) => Some(&exact.text),
             _ => None,
@@ -292,6 +358,76 @@ impl<'de> Deserialize<'de> for SharedValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(deserializer)?;
         Self::from_json(text.get()).map_err(serde::de::Error::custom)
+    }
+}
+
+/// The parts of a value that has a text.
+fn parts<T: DeserializeOwned>(exact: &Exact) -> T {
+    match serde_json::from_str(exact.text.get()) {
+        Ok(parts) => parts,
+        Err(error) => unreachable!("the text was parsed before: {error}"),
+    }
+}
+
+/// A value from parts of which some have a text.
+fn written<T: Serialize>(parts: &T) -> SharedValue {
+    let text = serde_json::to_string(parts);
+    match text.and_then(|text| SharedValue::from_json(&text)) {
+        Ok(value) => value,
+        Err(error) => unreachable!("parts of JSON are JSON together: {error}"),
+    }
+}
+
+/// Fields in their order; of those with the same name the last value counts, as for every parser.
+pub(crate) fn once_each(
+    fields: impl IntoIterator<Item = (String, SharedValue)>,
+) -> Vec<(String, SharedValue)> {
+    let (mut once, mut places) = (Vec::new(), BTreeMap::new());
+    for (name, value) in fields {
+        match places.get(&name) {
+            Some(place) => {
+                let (_, known): &mut (String, SharedValue) = &mut once[*place];
+                *known = value;
+            }
+            None => {
+                places.insert(name.clone(), once.len());
+                once.push((name, value));
+            }
+        }
+    }
+    once
+}
+
+/// The fields of an object in their order.
+struct FieldList(Vec<(String, SharedValue)>);
+
+impl Serialize for FieldList {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+impl<'de> Deserialize<'de> for FieldList {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+
+        impl<'de> serde::de::Visitor<'de> for Fields {
+            type Value = FieldList;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<FieldList, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(FieldList(once_each(fields)))
+            }
+        }
+
+        deserializer.deserialize_map(Fields)
     }
 }
 

@@ -276,7 +276,7 @@ impl State {
         }
     }
 
-    /// Makes all changes of a delta, sets and removals; others see all of it or nothing.
+    /// Makes all changes of a delta, sets, removals and operations; others see all of it or nothing.
     ///
     /// # Panics
     ///
@@ -366,11 +366,17 @@ impl State {
             for (key, value) in delta.values() {
                 self.check(key, value)?;
             }
+            for (key, operations) in delta.operations() {
+                let held = self.node.get(key).map(SharedValue::from);
+                let value = operations.apply(held.as_ref());
+                let value: SharedValue = value.map_err(|source| StateError::operation(key, source))?;
+                self.check(key, &value)?;
+            }
         }
         Ok(())
     }
 
-    fn check(&self, key: &str, value: &Value) -> Result<(), StateError> {
+    pub(crate) fn check(&self, key: &str, value: &Value) -> Result<(), StateError> {
         match &self.schema {
             Some(schema) => Ok(schema.check(key, value)?),
             None => Ok(()),
@@ -387,6 +393,6 @@ pub(crate) fn or_panic<T>(result: Result<T, StateError>) -> T {
     }
 }
 
-fn json_of<T: Serialize + ?Sized>(key: &str, value: &T) -> Result<Value, StateError> {
+pub(crate) fn json_of<T: Serialize + ?Sized>(key: &str, value: &T) -> Result<Value, StateError> {
     to_json(value).map_err(|source| StateError::NotJson { key: key.to_owned(), source })
 }

@@ -247,7 +247,7 @@ proptest! {
         }
         prop_assert_eq!(delta.len(), last.len());
         let mut merged = Delta::from_iter([("a", json!("before"))]);
-        merged.merge(&delta);
+        merged.merge(&delta).unwrap();
         prop_assert_eq!(merged.get("risk"), delta.get("risk"));
         prop_assert!(merged.get("a").is_some());
         merged.retain(|key| last.contains_key(key));

@@ -14,7 +14,7 @@ use super::readonly::ReadonlyContext;
 /// use sessile_agent::{CallbackContext, AgentCallbacks};
 ///
 /// let callbacks = AgentCallbacks::new().before(async |ctx: CallbackContext| {
-///     ctx.state().modify("user:visits", 0_u32, |n| n + 1);
+///     ctx.state().add("user:visits", 1);
 ///     Ok(None)
 /// });
 /// ```

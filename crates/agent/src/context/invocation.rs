@@ -41,7 +41,7 @@ impl InvocationContext {
         changes: CallbackContext,
     ) -> Result<Arc<Event>, AgentError> {
         let (delta, actions) = changes.changes.take();
-        add_changes(&mut event, delta, actions);
+        add_changes(&mut event, delta, actions)?;
         self.emit(event).await
     }
 
@@ -90,23 +90,21 @@ impl InvocationContext {
             return Ok(());
         }
         let mut event = Event { content, ..Event::default() };
-        add_changes(&mut event, delta, actions);
+        add_changes(&mut event, delta, actions)?;
         let added = add(&mut event);
         self.emit(event).await?;
         added
     }
 }
 
-/// Puts changes into an event, after those that it has.
-pub(crate) fn add_changes(event: &mut Event, delta: Delta, actions: EventActions) {
-    if actions != EventActions::default() {
-        runner::join_actions(&mut event.actions, actions);
-    }
-    if !delta.is_empty() {
-        let mut all = event.delta();
-        all.merge(&delta);
-        event.set_delta(&all);
-    }
+/// Puts changes into an event, each after what the event does to its key already.
+///
+/// # Errors
+///
+/// [`AgentError::Other`] if the event sets a key to a value that one of the operations cannot be applied to.
+pub(crate) fn add_changes(event: &mut Event, delta: Delta, actions: EventActions) -> Result<(), AgentError> {
+    runner::join_actions(&mut event.actions, actions).map_err(AgentError::other)?;
+    event.actions.state_delta.merge(&delta).map_err(AgentError::other)
 }
 
 impl Deref for InvocationContext {

@@ -1,8 +1,9 @@
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sessile_session::{Content, Session, SessionKey};
-use sessile_state::{Snapshot, State};
+use sessile_state::{Change, Delta, Scope, Snapshot, State};
 
 use crate::runner::{Invocation, RunConfig};
 
@@ -22,6 +23,9 @@ pub(crate) struct Frame {
     pub(crate) branch: Option<String>,
     /// What it sees: the invocation's state, or a parallel branch's view of it.
     pub(crate) state: State,
+    /// The stored keys that the branch last changed with operations, shared by all frames of the branch. A parallel
+    /// agent must not correct them, because their stored values count the operations of all writers.
+    operated: Arc<Mutex<BTreeSet<String>>>,
     /// Whether an event of this agent or one below asked the agents above to stop.
     pub(crate) escalated: AtomicBool,
     /// Whether it stops when that happens.
@@ -32,12 +36,13 @@ pub(crate) struct Frame {
 
 impl Frame {
     pub(crate) fn root(state: State) -> Arc<Self> {
-        Self::new(None, String::new(), None, state)
+        Self::new(None, String::new(), None, state, Arc::default())
     }
 
     /// The place of an agent below, on the same branch and state.
     pub(crate) fn below(self: &Arc<Self>, agent: &str) -> Arc<Self> {
-        Self::new(Some(self.clone()), agent.to_owned(), self.branch.clone(), self.state.clone())
+        let (state, operated) = (self.state.clone(), self.operated.clone());
+        Self::new(Some(self.clone()), agent.to_owned(), self.branch.clone(), state, operated)
     }
 
     /// The place of a parallel branch, with a view of the state of its own.
@@ -47,12 +52,42 @@ impl Frame {
             None => name.to_owned(),
         };
         let state = self.state.with_delta_tracking();
-        Self::new(Some(self.clone()), self.agent.clone(), Some(branch), state)
+        Self::new(Some(self.clone()), self.agent.clone(), Some(branch), state, Arc::default())
     }
 
-    fn new(parent: Option<Arc<Self>>, agent: String, branch: Option<String>, state: State) -> Arc<Self> {
+    fn new(
+        parent: Option<Arc<Self>>,
+        agent: String,
+        branch: Option<String>,
+        state: State,
+        operated: Arc<Mutex<BTreeSet<String>>>,
+    ) -> Arc<Self> {
         let (escalated, stops, transfer) = (AtomicBool::new(false), AtomicBool::new(false), Mutex::new(None));
-        Arc::new(Self { parent, agent, branch, state, escalated, stops, transfer })
+        Arc::new(Self { parent, agent, branch, state, operated, escalated, stops, transfer })
+    }
+
+    /// Notes which keys a committed event changed with operations, and which it set or removed.
+    pub(crate) fn note_operations(&self, intended: &Delta) {
+        let stored = intended.iter().filter(|(key, _)| Scope::of(key).0 != Scope::Temp);
+        let mut operated = self.operated();
+        for (key, change) in stored {
+            match change {
+                Change::Operate(_) => drop(operated.insert(key.to_owned())),
+                Change::Set(_) | Change::Remove => drop(operated.remove(key)),
+            }
+        }
+    }
+
+    /// Notes the same of what parallel branches below changed, all of it and what of that with operations.
+    pub(crate) fn note_joined(&self, merged: &Delta, operated: BTreeSet<String>) {
+        let mut known = self.operated();
+        known.retain(|key| merged.get(key).is_none());
+        known.extend(operated);
+    }
+
+    /// The stored keys that the branch last changed with operations.
+    pub(crate) fn operated(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.operated.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that this agent and all above were asked to stop.

@@ -40,7 +40,7 @@ impl Reader<'_> {
                 );
                 continue;
             }
-            if let Some(summary) = summaries.iter_mut().find(|summary| summary.covers(event.timestamp)) {
+            if let Some(summary) = summaries.iter_mut().find(|summary| summary.covers(event.time())) {
                 said.extend(summary.content.take().map(Said::Summary));
                 continue;
             }

@@ -55,7 +55,7 @@ impl LlmAgent {
             }
         };
         if let Some(key) = &self.output_key {
-            event.actions.state_delta.insert(key.clone(), value);
+            event.actions.state_delta.set(key, value);
         }
         Ok(())
     }

@@ -99,7 +99,7 @@ impl LlmAgent {
         let mut event = self.event(response.whole(), id);
         self.name_calls(ctx, &mut event);
         let (delta, actions) = changes.changes.take();
-        add_changes(&mut event, delta, actions);
+        add_changes(&mut event, delta, actions)?;
         let kept = self.keep_output(&mut event);
         if event.content.is_none() && event.error_code.is_none() && event.actions == Default::default() {
             return Ok(None);

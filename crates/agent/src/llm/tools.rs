@@ -63,7 +63,7 @@ impl LlmAgent {
                 join_all(calls.into_iter().map(|(call, answer)| self.call_tool(ctx, call, answer))).await;
         }
         let failure = called.iter_mut().find_map(|called| called.failure.take());
-        let event = self.response_event(before.as_ref(), called);
+        let event = self.response_event(before.as_ref(), called)?;
         let answered = event.function_responses().next().is_some();
         let asks = self.confirmation_event(ctx, &all, &event);
         if let Some(asks) = asks {
@@ -83,7 +83,7 @@ impl LlmAgent {
 
     /// One event for all responses, in the order of the calls. `before` is the state that they began with,
     /// which a single call does not need.
-    fn response_event(&self, before: Option<&Snapshot>, called: Vec<Called>) -> Event {
+    fn response_event(&self, before: Option<&Snapshot>, called: Vec<Called>) -> Result<Event, AgentError> {
         let mut event = Event::new(&self.name);
         let mut parts = Vec::with_capacity(called.len());
         let mut written = Vec::with_capacity(called.len());
@@ -91,7 +91,7 @@ impl LlmAgent {
         let mut names = Vec::with_capacity(called.len());
         for Called { name, id, response, ctx, .. } in called {
             let (delta, done) = ctx.changes.take();
-            join_actions(&mut actions, done);
+            join_actions(&mut actions, done).map_err(AgentError::other)?;
             written.push(delta);
             names.push(name.clone());
             if response.is_some() {
@@ -112,12 +112,12 @@ impl LlmAgent {
                 merge(before, &writers, &self.reducers)
             }
         };
-        add_changes(&mut event, delta, actions);
+        add_changes(&mut event, delta, actions)?;
         if !parts.is_empty() {
             event.content =
                 Some(Content { role: Some("user".to_owned()), parts: Some(parts), ..Content::default() });
         }
-        event
+        Ok(event)
     }
 
     async fn call_tool(

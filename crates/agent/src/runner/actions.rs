@@ -1,15 +1,21 @@
 use sessile_session::EventActions;
+use sessile_state::StateError;
 
-/// Adds what another callback or tool did to an event's actions; the later one counts where both say
-/// something. Changes of state are joined elsewhere, by their rules.
-pub(crate) fn join_actions(actions: &mut EventActions, later: EventActions) {
+/// Adds what another callback or tool did to an event's actions; where both set the same field, the later
+/// one counts. Changes of state that a context made are merged elsewhere; those that code put into the actions
+/// itself are composed here, each after what the event does to its key already.
+///
+/// # Errors
+///
+/// [`StateError::Operation`] if a later operation cannot be applied to the value that the event sets.
+pub(crate) fn join_actions(actions: &mut EventActions, later: EventActions) -> Result<(), StateError> {
     if later == EventActions::default() {
-        return;
+        return Ok(());
     }
     let mut later = later;
-    actions.state_delta.append(&mut later.state_delta);
+    actions.state_delta.merge(&std::mem::take(&mut later.state_delta))?;
     if later == EventActions::default() {
-        return;
+        return Ok(());
     }
     let (into, from) = (&mut *actions.extras, &mut *later.extras);
     into.artifact_delta.append(&mut from.artifact_delta);
@@ -36,4 +42,5 @@ pub(crate) fn join_actions(actions: &mut EventActions, later: EventActions) {
     if let Some(widgets) = from.render_ui_widgets.take() {
         into.render_ui_widgets.get_or_insert_default().extend(widgets);
     }
+    Ok(())
 }

@@ -3,13 +3,15 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use sessile_artifact::ArtifactService;
 use sessile_memory::MemoryService;
-use sessile_session::{Content, Event, OnConflict, Session, SessionKey, SessionService, Version};
+use sessile_session::{
+    Content, Event, EventWindow, Guards, OnConflict, Session, SessionError, SessionKey, SessionService,
+    SessionState, Version,
+};
 use sessile_state::{Delta, Scope, State};
 use tokio::sync::RwLock;
 
 use super::outlet::Outlet;
 use super::request::RunConfig;
-use super::size::Sizes;
 use super::turn::Turn;
 use crate::context::Frame;
 use crate::error::AgentError;
@@ -31,8 +33,6 @@ pub(crate) struct Invocation {
     pub(crate) whole: AtomicBool,
     /// What is committed, and `temp:` keys.
     pub(crate) state: State,
-    /// How large it may become.
-    pub(crate) sizes: Arc<Sizes>,
     /// How often models were asked, by agents that are tools too.
     pub(crate) model_calls: Arc<AtomicU32>,
 }
@@ -60,25 +60,37 @@ impl Invocation {
         Ok(event)
     }
 
-    /// Commits an event and applies what it changes, without handing it on. What is stored is applied,
-    /// even if nobody waits for it any more.
+    /// Commits an event and applies what it changes, without handing it on. The commit runs to its end and is
+    /// applied even if the caller stops waiting for it.
+    ///
+    /// The state that the agent sees gets what was *stored*: for an operation that is its result, which counts
+    /// what other sessions wrote. The service stores no `temp:` keys, so those changes are applied from the event
+    /// as it was given.
     pub(crate) async fn commit(&self, frame: &Arc<Frame>, event: Event) -> Result<Arc<Event>, AgentError> {
-        let delta = (!event.actions.state_delta.is_empty()).then(|| event.delta());
+        let intended = event.actions.state_delta.clone();
+        let temporary = temporary(&intended);
         let mut session = self.session.clone().write_owned().await;
-        if let Some(delta) = &delta {
-            self.sizes.check(&session, delta)?;
-        }
-        let sizes = self.sizes.clone();
+        // Tried before the commit: once the event is stored, all of it must be applied.
+        temporary.resolved(|key| frame.state.get_raw(key)).map_err(AgentError::other)?;
         let (sessions, state, frame) = (self.services.sessions.clone(), self.state.clone(), frame.clone());
         let committed = self.turn.commit(Box::pin(async move {
             let version = session.version();
-            let stored = sessions.append_with(&mut session, event, OnConflict::Merge).await?;
-            if session.version() > version + 1 {
-                take_in(&state, &session, version, &stored.id);
-                sizes.forget();
+            let guards = Guards::default();
+            let stored = sessions.append_guarded(&mut session, event, OnConflict::Merge, guards).await?;
+            let others_wrote = session.version() > version + 1;
+            if others_wrote {
+                take_in(&state, &session, version, &stored.id)?;
             }
-            if let Some(delta) = delta {
-                frame.state.try_apply(&delta).map_err(AgentError::other)?;
+            // An event that the session had already is in the state, too.
+            if session.version() > version && !intended.is_empty() {
+                frame.state.try_apply(&stored.actions.state_delta).map_err(AgentError::other)?;
+                frame.note_operations(&intended);
+            }
+            if !temporary.is_empty() {
+                frame.state.try_apply(&temporary).map_err(AgentError::other)?;
+            }
+            if others_wrote {
+                refresh_shared(&state, &sessions, &session).await?;
             }
             if stored.actions.escalate == Some(true) {
                 frame.escalate();
@@ -107,9 +119,13 @@ impl Invocation {
         if !self.whole.load(Ordering::Acquire) {
             let version = session.version();
             if let Some(all) = self.services.sessions.get(&self.key, self.config.window).await? {
+                if all.incarnation() != session.incarnation() {
+                    return Err(SessionError::Replaced { key: self.key.clone() }.into());
+                }
                 *session = all;
                 if session.version() > version {
-                    take_in(&self.state, &session, version, "");
+                    take_in(&self.state, &session, version, "")?;
+                    take_in_shared(&self.state, session.state())?;
                 }
             }
             self.whole.store(true, Ordering::Release);
@@ -140,12 +156,12 @@ impl Invocation {
 
     /// A piece of an event changes nothing, and has an id and a time although it is not stored.
     fn piece(&self, mut event: Event) -> Event {
-        event.actions.state_delta.clear();
+        event.actions.state_delta = Delta::new();
         if event.id.is_empty() {
             event.id = self.services.sessions.new_id();
         }
-        if event.timestamp == 0.0 {
-            event.timestamp = self.services.sessions.now();
+        if event.timestamp.is_none() {
+            event.timestamp = Some(self.services.sessions.now());
         }
         event
     }
@@ -157,18 +173,57 @@ fn is_reserved(name: &str) -> bool {
     name.starts_with("__adk_internal_") || name.starts_with("sessile:")
 }
 
-/// Takes in what others committed to the session while this run did, except this run's own event.
-fn take_in(state: &State, session: &Session, known: Version, own: &str) {
+/// The changes of `temp:` keys.
+fn temporary(delta: &Delta) -> Delta {
+    let is_temporary = |key: &str| Scope::of(key).0 == Scope::Temp;
+    if !delta.iter().any(|(key, _)| is_temporary(key)) {
+        return Delta::new();
+    }
+    let mut temporary = delta.clone();
+    temporary.retain(is_temporary);
+    temporary
+}
+
+/// Takes in what others committed to the session while this run did, except this run's own event. Their events hold
+/// results only, so applying them in order gives what is stored.
+fn take_in(state: &State, session: &Session, known: Version, own: &str) -> Result<(), AgentError> {
     let news = session.events().iter().rev().take_while(|event| event.version > known);
     let foreign: Vec<_> = news.filter(|event| event.id != own).collect();
     let mut delta = Delta::new();
-    foreign.iter().rev().for_each(|event| delta.merge(&event.delta()));
-    state.apply(&delta);
-    // Other sessions change the application's and the user's state too.
-    let shared = session.state().iter().filter(|(key, _)| Scope::of(key).0 != Scope::Session);
-    let changed: Delta = shared
-        .filter(|(key, value)| state.get_raw(key).as_ref() != Some(value))
+    for event in foreign.iter().rev() {
+        delta.merge(&event.actions.state_delta).map_err(AgentError::other)?;
+    }
+    state.try_apply(&delta).map_err(AgentError::other)
+}
+
+/// Reads what other sessions made of the application's and the user's state. If that fails, the run goes on with
+/// what it knows, which is stale but consistent: the event is committed, and no read may turn that into a failure.
+async fn refresh_shared(
+    state: &State,
+    sessions: &SessionService,
+    session: &Session,
+) -> Result<(), AgentError> {
+    match sessions.get(session.key(), EventWindow::NONE).await {
+        Ok(Some(now)) if now.incarnation() == session.incarnation() => take_in_shared(state, now.state()),
+        // It was deleted: the next commit finds out.
+        Ok(_) => Ok(()),
+        Err(error) => {
+            tracing::warn!(%error, session = %session.key(), "cannot read what other sessions changed");
+            Ok(())
+        }
+    }
+}
+
+/// Makes the application's and the user's keys what is stored.
+fn take_in_shared(state: &State, stored: &SessionState) -> Result<(), AgentError> {
+    let is_shared = |key: &str| matches!(Scope::of(key).0, Scope::App | Scope::User);
+    let mut delta: Delta = stored
+        .iter()
+        .filter(|(key, value)| is_shared(key) && state.get_raw(key).as_ref() != Some(value))
         .map(|(key, value)| (key, value.clone()))
         .collect();
-    state.apply(&changed);
+    for key in state.keys().iter().filter(|key| is_shared(key) && !stored.contains(key)) {
+        delta.remove(key);
+    }
+    state.try_apply(&delta).map_err(AgentError::other)
 }

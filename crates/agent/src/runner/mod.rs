@@ -7,7 +7,6 @@ mod outlet;
 mod recover;
 mod request;
 mod run_agents;
-mod size;
 mod start;
 mod stream;
 mod turn;

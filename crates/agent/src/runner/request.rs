@@ -45,8 +45,9 @@ impl RunRequest {
         self
     }
 
-    /// With these changes of state.
+    /// With these changes of state: a [`Delta`], an array of keys and values, or an object as `json!` makes it.
     #[must_use]
+    #[track_caller]
     pub fn with_delta(mut self, delta: impl Into<Delta>) -> Self {
         self.state_delta = delta.into();
         self
@@ -74,9 +75,6 @@ pub struct RunConfig {
     pub streaming: Streaming,
     /// How often the models may be asked in one run; 0 is as often as they like.
     pub max_llm_calls: u32,
-    /// How large a scope of the state may become by what the run writes, in bytes of JSON; `None` is any. An agent
-    /// that writes more fails, and nothing of that event is stored.
-    pub max_state: Option<usize>,
     /// Notes for every event of the run; an event's own notes come first. Those whose names begin with
     /// `sessile:` or `__adk_internal_` mean something to the runtime, and reach no event.
     pub custom_metadata: BTreeMap<String, SharedValue>,
@@ -93,7 +91,6 @@ impl Default for RunConfig {
         Self {
             streaming: Streaming::default(),
             max_llm_calls: 500,
-            max_state: None,
             custom_metadata: BTreeMap::new(),
             window: EventWindow::ALL,
             yield_user_message: false,

@@ -113,6 +113,9 @@ async fn record(ctx: &InvocationContext, error: AgentError) -> AgentError {
             SessionError::InvalidState { .. }
                 | SessionError::InvalidEvent { .. }
                 | SessionError::EventConflict { .. }
+                | SessionError::Operation { .. }
+                | SessionError::Overwritten { .. }
+                | SessionError::TooLarge { .. }
         ),
         _ => true,
     };

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use sessile_session::{
-    Content, CreateSession, Event, EventWindow, InvalidId, Session, SessionError, SessionEvent, SessionKey,
+    Content, CreateSession, Event, EventActions, EventWindow, InvalidId, Session, SessionError, SessionEvent,
+    SessionKey,
 };
 use tokio::sync::RwLock;
 
 use super::invocation::Invocation;
 use super::outlet::Outlet;
 use super::request::{RunConfig, RunRequest};
-use super::size::Sizes;
 use super::turn::{Busy, Turn};
 use super::{Inner, recover, run_agents};
 use crate::agent::Agent;
@@ -42,7 +42,6 @@ impl Inner {
         let run = Invocation {
             id: String::new(),
             user_content: message,
-            sizes: Arc::new(Sizes::new(request.config.max_state)),
             config: request.config,
             services: self.services.clone(),
             tree: self.tree.clone(),
@@ -85,10 +84,10 @@ impl Inner {
             Some(call) => self.tree.find(&call.author).unwrap_or(self.tree.root()).clone(),
             None => who_answers(&self.tree, run.session.read().await.events()),
         };
-        let mut event = Event::new("user").with_delta(&delta);
+        let mut event = Event::new("user").with_actions(EventActions::from_delta(delta));
         event.content.clone_from(&run.user_content);
         event.branch = answers.and_then(|call| call.branch);
-        if event.content.is_some() || !delta.is_empty() {
+        if event.content.is_some() || !event.actions.state_delta.is_empty() {
             self.commit_message(&run, &root, event, goes_on).await?;
         }
         let ctx = InvocationContext { context: ReadonlyContext { invocation: Arc::new(run), frame: root } };

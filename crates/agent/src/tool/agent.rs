@@ -15,7 +15,7 @@ use crate::runner::{RunConfig, RunRequest, Runner};
 /// An agent as a tool: another agent asks it and reads its answer.
 ///
 /// It runs in a session of its own, which begins with the state that the asking agent sees and is gone
-/// afterwards; what it changes becomes the tool's changes.
+/// afterwards; what it changes becomes the tool's changes, and what it changes with operations stays operations.
 pub struct AgentTool {
     agent: Arc<dyn Agent>,
     skip_summarization: bool,
@@ -80,8 +80,10 @@ impl AgentTool {
         let key = ctx.session_key();
         let sessions = SessionService::new(MemoryStore::new());
         let seen = ctx.state().snapshot();
-        let state =
-            seen.iter().filter(|(name, _)| !name.starts_with("_adk") && Scope::of(name).0 != Scope::Temp);
+        let state: Delta = seen
+            .iter()
+            .filter(|(name, _)| !name.starts_with("_adk") && Scope::of(name).0 != Scope::Temp)
+            .collect();
         let new = CreateSession::new(key.app(), key.user()).with_id(key.id()).with_state(state);
         sessions.create(new).await.map_err(ToolError::failed)?;
         let mut builder = Runner::builder(key.app(), self.agent.clone(), sessions)
@@ -103,7 +105,7 @@ impl AgentTool {
             if event.is_partial() {
                 continue;
             }
-            self.take_over(&event, ctx);
+            self.take_over(&event, ctx)?;
             let said = said(&event);
             if !said.is_empty() {
                 answer = said;
@@ -112,13 +114,20 @@ impl AgentTool {
         Ok(answer)
     }
 
-    /// Makes what the agent changed the tool's changes.
-    fn take_over(&self, event: &Event, ctx: &ToolContext) {
-        let delta: Delta = event.delta();
-        ctx.state().apply(&delta);
+    /// Makes what the agent changed the tool's changes. What it changed with operations is handed on as operations:
+    /// their results were computed from a copy of the state, and would overwrite what other sessions write.
+    fn take_over(&self, event: &Event, ctx: &ToolContext) -> Result<(), ToolError> {
+        let mut delta = event.actions.state_delta.clone();
+        let operations = event.operations();
+        delta.retain(|key| !operations.contains_key(key));
+        for (key, operations) in operations {
+            delta.try_operate(key, operations).map_err(ToolError::failed)?;
+        }
+        ctx.state().try_apply(&delta).map_err(ToolError::failed)?;
         if !event.actions.artifact_delta.is_empty() {
             ctx.with_actions(|actions| actions.artifact_delta.extend(event.actions.artifact_delta.clone()));
         }
+        Ok(())
     }
 }
 

@@ -82,10 +82,7 @@ async fn model_callbacks_change_the_question_and_the_answer_and_land_in_its_even
 
     assert!(script.last_asked().system_instruction.unwrap().ends_with("Be brief."));
     assert_eq!(log(&sessions).await, ["user: hello", "agent: decorated"]);
-    assert_eq!(
-        serde_json::to_value(&events[0].actions.state_delta).unwrap(),
-        json!({"asked": 1, "answered": true})
-    );
+    assert_eq!(events[0].actions.state_delta, json!({"asked": 1, "answered": true}).into());
 }
 
 #[tokio::test]

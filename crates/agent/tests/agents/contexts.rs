@@ -7,7 +7,7 @@ use sessile_agent::{
     Agent, AgentError, CallbackContext, FunctionTool, InvocationContext, LlmAgent, SequentialAgent,
     ToolContext,
 };
-use sessile_session::{BoxError, Event};
+use sessile_session::{BoxError, Event, EventActions};
 use sessile_state::Delta;
 
 use crate::support::*;
@@ -134,19 +134,19 @@ async fn a_removal_is_a_removal() {
 async fn changes_written_into_the_actions_and_into_the_state_are_all_kept() {
     let sessions = sessions().await;
     let both = FunctionTool::new("both", "", async |_: Nothing, ctx: ToolContext| {
-        ctx.with_actions(|actions| actions.state_delta.insert("tool_actions".into(), json!(1).into()));
+        ctx.with_actions(|actions| actions.state_delta.set("tool_actions", json!(1)));
         ctx.state().set("tool_state", 2);
         Ok::<_, BoxError>(())
     });
     let other = FunctionTool::new("other", "", async |_: Nothing, ctx: ToolContext| {
-        ctx.with_actions(|actions| actions.state_delta.insert("other_actions".into(), json!(3).into()));
+        ctx.with_actions(|actions| actions.state_delta.set("other_actions", json!(3)));
         Ok::<_, BoxError>(())
     });
     let agent = agent([calls([("both", json!({})), ("other", json!({}))]), reply("ok")])
         .tool(both)
         .tool(other)
         .before_agent(async |ctx: CallbackContext| {
-            ctx.with_actions(|actions| actions.state_delta.insert("actions".into(), json!(4).into()));
+            ctx.with_actions(|actions| actions.state_delta.set("actions", json!(4)));
             ctx.state().set("state", 5);
             Ok(None)
         })
@@ -169,7 +169,8 @@ impl Agent for Bad {
     }
 
     async fn run(&self, ctx: &InvocationContext) -> Result<(), AgentError> {
-        ctx.emit(Event::new("bad").with_delta(&Delta::from_iter([("user:user:x", json!(1))]))).await?;
+        let actions = EventActions::from_delta(json!({"user:user:x": 1}));
+        ctx.emit(Event::new("bad").with_actions(actions)).await?;
         Ok(())
     }
 }

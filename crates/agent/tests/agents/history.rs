@@ -85,8 +85,8 @@ async fn a_summary_is_read_in_the_place_of_what_it_sums_up() {
     runner.run(says("two")).collect().await.unwrap();
     let mut summary = Event::new("user");
     summary.actions.compaction = Some(Compaction {
-        start_timestamp: Some(start),
-        end_timestamp: Some(end),
+        start_timestamp: start,
+        end_timestamp: end,
         compacted_content: Some(Content::text("model", "they counted")),
         ..Compaction::default()
     });

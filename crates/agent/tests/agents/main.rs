@@ -13,6 +13,7 @@ mod history;
 mod instructions;
 mod matrix;
 mod merge;
+mod operations;
 mod output;
 mod runner;
 mod settle;

@@ -233,7 +233,7 @@ async fn every_hook_commits_on_postgres() {
 }
 
 /// The URL of a new, empty schema in the server that `./test` starts.
-async fn new_schema() -> String {
+pub(crate) async fn new_schema() -> String {
     let server = std::env::var("SESSILE_TEST_POSTGRES")
         .expect("SESSILE_TEST_POSTGRES names a PostgreSQL; `./test` starts one, or set it to postgresql://user@host/database");
     let name = format!("test_{}", uuid::Uuid::new_v4().simple());

@@ -28,7 +28,7 @@ async fn only_the_final_text_is_kept_and_once() {
     let events = run(agent, &sessions, "go").await.unwrap();
 
     assert_eq!(state(&sessions).await, json!({"answer": "done"}));
-    let writes = events.iter().filter(|event| event.actions.state_delta.contains_key("answer")).count();
+    let writes = events.iter().filter(|event| event.actions.state_delta.get("answer").is_some()).count();
     assert_eq!(writes, 1);
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use sessile_agent::{CallbackContext, LlmAgent, RunConfig, RunError, RunRequest, Runner, Streaming};
-use sessile_session::{Content, MemoryStore, REMOVED, SessionError, SessionService};
+use sessile_session::{Content, Expect, MemoryStore, REMOVED, SessionError, SessionService};
 use sessile_state::{Delta, SharedValue};
 
 use crate::support::*;
@@ -27,10 +27,7 @@ async fn the_message_and_its_delta_are_one_event() {
     assert_eq!(message.author, "user");
     assert!(message.invocation_id.starts_with("e-"));
     assert_eq!(message.invocation_id, events[0].invocation_id);
-    assert_eq!(
-        serde_json::to_value(&message.actions.state_delta).unwrap(),
-        json!({"step": 1, "user:u": 2, "app:a": 3})
-    );
+    assert_eq!(message.actions.state_delta, json!({"step": 1, "user:u": 2, "app:a": 3}).into());
     assert_eq!(state(&sessions).await, json!({"step": 1, "user:u": 2, "app:a": 3}));
 }
 
@@ -108,7 +105,7 @@ async fn pieces_are_streamed_under_one_id_and_not_stored() {
 
     let said: Vec<(bool, String)> = events.iter().map(|event| (event.is_partial(), text(event))).collect();
     assert_eq!(said, [(true, "he".into()), (true, "llo".into()), (false, "hello".into())]);
-    assert!(events.iter().all(|event| event.id == events[0].id && event.timestamp > 0.0));
+    assert!(events.iter().all(|event| event.id == events[0].id && event.time() > 0.0));
     assert!(events[0].actions.state_delta.is_empty());
     assert_eq!(log(&sessions).await, ["user: hi", "agent: hello"]);
     assert_eq!(state(&sessions).await, json!({"asked": true, "answer": "hello"}));
@@ -213,7 +210,7 @@ async fn another_writer_does_not_end_the_run_and_is_seen_by_it() {
             async move {
                 ctx.state().set("mine", 1);
                 others.transact(&key(), |state| Ok(state.try_set("theirs", "new")?)).await?;
-                others.write_user_state("app", "ada", &Delta::from_iter([("shared", json!(true))])).await?;
+                others.write_user_state("app", "ada", json!({"shared": true})).await?;
                 Ok::<_, sessile_session::BoxError>(())
             }
         },
@@ -241,7 +238,7 @@ async fn a_session_that_is_deleted_meanwhile_is_an_error() {
         .before_agent(move |_: CallbackContext| {
             let others = others.clone();
             async move {
-                others.delete(&key(), None).await?;
+                others.delete(&key(), Expect::default()).await?;
                 Ok(None)
             }
         })

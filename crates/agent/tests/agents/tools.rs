@@ -38,7 +38,7 @@ async fn a_tool_call_is_a_call_a_response_and_an_answer() {
     assert!(call_id.as_ref().unwrap().starts_with("adk-"));
     assert_eq!(events[1].function_responses().next().unwrap().id, call_id);
     assert_eq!(events[1].content.as_ref().unwrap().role.as_deref(), Some("user"));
-    assert_eq!(events[1].actions.state_delta["cart"], json!(["tea"]));
+    assert_eq!(events[1].actions.state_delta, json!({"cart": ["tea"]}).into());
 }
 
 #[tokio::test]

@@ -7,14 +7,14 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::json;
 use sessile_session::{
-    Content, CreateSession, Event, EventActions, EventWindow, Ids, ListSessions, RandomIds, SessionKey,
-    SessionService,
+    Content, CreateSession, Event, EventActions, EventWindow, Expect, Ids, ListSessions, RandomIds,
+    SessionKey, SessionService,
 };
 use tokio::task::JoinSet;
 
 use crate::args::{OutputArgs, StoreArgs};
 use crate::output::Output;
-use crate::place::{Need, sessions};
+use crate::place::{Need, with_sessions};
 use crate::progress::Progress;
 use crate::talk::say;
 
@@ -52,10 +52,14 @@ const PAGE: usize = 50;
 
 impl Bench {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let service = sessions(&self.store.store, Need::Any).await?;
+        let url = self.store.store.clone();
+        with_sessions(&url, Need::Any, async |service| self.work(service).await).await
+    }
+
+    async fn work(&self, service: &SessionService) -> anyhow::Result<()> {
         let run = Run {
-            service,
-            // An application of its own, so that nobody's sessions are touched.
+            service: service.clone(),
+            // An application of its own, so that no other sessions are touched.
             app: format!("sessile-bench-{}", RandomIds.new_id()),
             time: Duration::from_secs(self.seconds),
             tasks: self.tasks as usize,
@@ -163,7 +167,7 @@ impl Run {
     async fn clean(&self) -> anyhow::Result<()> {
         for id in 0..self.tasks.max(PAGE) {
             self.service
-                .delete(&self.key(id), None)
+                .delete(&self.key(id), Expect::default())
                 .await
                 .context("cannot delete the sessions of the bench")?;
         }

@@ -18,7 +18,7 @@ use crate::args::StoreArgs;
 use crate::event_text::{changes, cut, said};
 use crate::exit::Failure;
 use crate::output::written;
-use crate::place::{Need, Place};
+use crate::place::{Need, Place, closed};
 use crate::services::ServiceArgs;
 use crate::talk::{colours_on, harmless, harmless_lines, say};
 
@@ -46,10 +46,16 @@ pub(crate) struct Chat {
 impl Chat {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let place = Place::of(&self.store.store)?;
+        let sessions = SessionService::over(place.open(Need::Any).await?);
+        let done = self.talk(&place, &sessions).await;
+        closed(&sessions, done).await
+    }
+
+    async fn talk(&self, place: &Place, sessions: &SessionService) -> anyhow::Result<()> {
         let services = Services {
-            sessions: SessionService::over(place.open(Need::Any).await?),
-            artifacts: self.services.artifacts(&place).await?,
-            memory: self.services.memory(&place).await?,
+            sessions: sessions.clone(),
+            artifacts: self.services.artifacts(place).await?,
+            memory: self.services.memory(place).await?,
             auto_create: false,
         };
         let applications = services.load(self.agents.as_deref())?;
@@ -173,7 +179,7 @@ impl Conversation {
         if without_text || event.error_code.is_some() {
             self.aside(&cut(&said(event), 300));
         }
-        changes(&event.delta()).iter().for_each(|change| self.aside(&cut(change, 300)));
+        changes(&event.actions.state_delta).iter().for_each(|change| self.aside(&cut(change, 300)));
         Ok(())
     }
 

@@ -45,6 +45,7 @@ fn it_stops_with_grace_when_asked() {
         served.kill(signal);
         let (code, said) = served.wait();
         assert_eq!(code, Some(0), "{said}");
+        assert!(!folder.path().join("sessile.db-wal").exists(), "the store was closed");
         assert_eq!(folder.run(&["sessions", "list", "--json"]).json_lines().len(), 1);
     }
 }

@@ -1,5 +1,5 @@
 use serde_json::json;
-use sessile_session::{CreateSession, EventWindow, SessionKey, SessionService};
+use sessile_session::{Append, CreateSession, Event, EventActions, EventWindow, SessionKey, SessionService};
 use sessile_sqlite::SqliteStore;
 
 use crate::support::{Folder, block_on, conversation};
@@ -126,6 +126,14 @@ fn service_of(folder: &Folder, file: &str) -> SessionService {
     SessionService::new(block_on(SqliteStore::open_url(&url)).expect("the file opens"))
 }
 
+/// An operation, whose result the event holds when it is stored.
+fn counted() -> sessile_state::Delta {
+    let mut delta = sessile_state::Delta::new();
+    delta.add("count", 2);
+    delta.append("user:log", [json!("exported")]);
+    delta
+}
+
 #[test]
 fn what_is_exported_comes_back_as_it_was() {
     let folder = Folder::with_sessions(async |service| {
@@ -138,11 +146,12 @@ fn what_is_exported_comes_back_as_it_was() {
         delta.set("big", exact);
         delta.remove("first");
         service
-            .append_to(&key, sessile_session::Event::new("user").with_delta(&delta))
+            .append_to(&key, Event::new("user").with_actions(EventActions::from_delta(delta)))
             .await
             .expect("appended");
-        let later = [("name", json!("Ada L."))].into_iter().collect();
-        service.write_user_state("shop", "ada", &later).await.expect("written");
+        let counted = Append::new(Event::new("user").with_actions(EventActions::from_delta(counted())));
+        service.append_to(&key, counted).await.expect("appended");
+        service.write_user_state("shop", "ada", json!({"name": "Ada L."})).await.expect("written");
     });
     folder.run(&["sessions", "export", "--output", "all.jsonl"]).ok();
     folder.run(&["sessions", "export", "--output", "all.jsonl"]).fails(4, "exists already");
@@ -207,4 +216,27 @@ fn a_damaged_export_is_refused_and_says_where() {
     folder.run_with(&args, &newer).fails(1, "is in format 2");
     folder.run(&["sessions", "import", "none.jsonl"]).fails(3, "there is no file none.jsonl");
     folder.run_with(&args, &export).ok();
+}
+
+#[test]
+fn imports_at_once_overwrite_no_shared_key_of_each_other() {
+    let folder = Folder::new();
+    folder.run(&["db", "migrate"]).ok();
+    for round in 0..5 {
+        let import = |value: u32| {
+            let lines = [
+                json!({"sessileExport": {"format": 1}}),
+                json!({"appState": {"app": "shop", "state": {format!("k{round}"): value}}}),
+            ];
+            folder.run_with(&["sessions", "import", "-"], &lines.map(|line| format!("{line}\n")).concat())
+        };
+        let codes = std::thread::scope(|scope| {
+            let other = scope.spawn(|| import(2).code);
+            [import(1).code, other.join().expect("the thread ends")]
+        });
+        let winner = codes.iter().position(|code| *code == Some(0)).expect("one of them is imported") + 1;
+        assert_eq!(codes[2 - winner], Some(4), "round {round}: {codes:?}");
+        let stored = folder.run(&["state", "get", "shop", &format!("app:k{round}")]).ok();
+        assert_eq!(stored, format!("{winner}\n"), "round {round}");
+    }
 }

@@ -50,9 +50,134 @@ fn what_cannot_be_set_is_refused_and_changes_nothing() {
     folder.run(&no).fails(3, "session shop/ada/no not found");
     let stale = ["state", "set", "shop", "--user", "ada", "--session", "s1", "x", "1", "--if-version", "1"];
     folder.run(&stale).fails(4, "has changed");
+    folder.run(&["state", "set", "shop", "app:x", "1", "--if-version", "0"]).fails(4, "has changed");
     folder.run_with(&["state", "set", "shop", "app:big", "-"], "12345678901234567890123\n").ok();
     assert_eq!(folder.run(&["state", "get", "shop", "app:big"]).ok(), "12345678901234567890123\n");
     let all =
         folder.run(&["state", "get", "shop", "--user", "ada", "--session", "s1", "--json"]).json_lines();
     assert!(all[0].get("x").is_none() && all[0].get("app:x").is_none());
+}
+
+/// The arguments of a command on a key of each scope: the options that say whose it is, and the key.
+const SCOPES: [(&[&str], &str); 3] =
+    [(&[], "app:k"), (&["--user", "ada"], "user:k"), (&["--user", "ada", "--session", "s1"], "k")];
+
+#[test]
+fn operations_change_what_is_stored_in_every_scope_and_print_it() {
+    let folder = Folder::with_sessions(async |service| conversation(service, "s1").await);
+    for (owner, key) in SCOPES {
+        let run = |command: &str, rest: &[&str]| {
+            folder.run(&[&["state", command, "shop"], owner, &[key], rest].concat())
+        };
+        assert_eq!(run("add", &["2"]).ok(), "2\n");
+        assert_eq!(run("add", &["-0.5"]).ok(), "1.5\n");
+        assert_eq!(run("get", &[]).ok(), "1.5\n");
+        run("add", &["-2", "--min", "0"]).fails(4, "below the minimum 0");
+        run("add", &["2", "--max", "3"]).fails(4, "above the maximum 3");
+        assert_eq!(run("add", &["2", "--min", "-1", "--max", "3.5"]).ok(), "3.5\n");
+        run("append", &["1"]).fails(4, "`append` needs a list");
+        run("rm", &[]).ok();
+        assert_eq!(run("append", &["[1, \"two\"]"]).ok(), "[1,\"two\"]\n");
+        assert_eq!(run("append", &["{\"three\": 3}"]).ok(), "[1,\"two\",{\"three\":3}]\n");
+        assert_eq!(run("append", &["[[4]]"]).ok(), "[1,\"two\",{\"three\":3},[4]]\n");
+        run("rm", &[]).ok();
+        assert_eq!(run("union", &["a", "--text"]).ok(), "[\"a\"]\n");
+        assert_eq!(run("union", &["[\"a\", \"b\", 1, 1.0]"]).ok(), "[\"a\",\"b\",1]\n");
+        run("rm", &[]).ok();
+        assert_eq!(run("union", &["{\"city\": \"Paris\"}"]).ok(), "{\"city\":\"Paris\"}\n");
+        assert_eq!(run("union", &["{\"zip\": 75001}"]).ok(), "{\"city\":\"Paris\",\"zip\":75001}\n");
+        run("add", &["1"]).fails(4, "it holds an object, and `add` needs a number");
+        for wrong in ["one", "\"1\"", "null", "123456789012345678901234567890"] {
+            assert_eq!(run("add", &[wrong]).code, Some(2), "{wrong}");
+        }
+        run("add", &["1", "--min", "x"]).fails(2, "write a number");
+        run("append", &["word"]).fails(2, "--text");
+        assert_eq!(run("get", &[]).ok(), "{\"city\":\"Paris\",\"zip\":75001}\n");
+    }
+    let session = ["state", "append", "shop", "--user", "ada", "--session"];
+    folder.run(&[&session[..], &["s1", "log", "-"]].concat()).fails(2, "no JSON");
+    let piped =
+        folder.run_with(&[&session[..], &["s1", "log", "-"]].concat(), "[1, 123456789012345678901]\n");
+    assert_eq!(piped.ok(), "[1,123456789012345678901]\n");
+    folder.run(&[&session[..], &["none", "log", "1"]].concat()).fails(3, "session shop/ada/none not found");
+    folder.run(&["state", "add", "shop", "temp:x", "1"]).fails(2, "never stored");
+    folder.run(&["state", "add", "shop", "x", "1"]).fails(2, "add --session");
+    folder.run(&["db", "check"]).ok();
+}
+
+#[test]
+fn a_change_is_made_only_at_the_version_that_is_expected_in_every_scope() {
+    let folder = Folder::with_sessions(async |service| conversation(service, "s1").await);
+    let versions = || {
+        let args = ["state", "versions", "shop", "--user", "ada", "--session", "s1", "--json"];
+        folder.run(&args).json_lines().remove(0)
+    };
+    assert_eq!(versions(), json!({"app": 1, "user": 1, "session": 2}));
+    for (owner, key) in SCOPES {
+        let scope = key.split_once(':').map_or("session", |(scope, _)| scope);
+        let run = |command: &str, rest: &[&str]| {
+            folder.run(&[&["state", command, "shop"], owner, &[key], rest].concat())
+        };
+        for (command, value) in [
+            ("set", Some("1")),
+            ("add", Some("1")),
+            ("rm", None),
+            ("append", Some("1")),
+            ("union", Some("2")),
+        ] {
+            let version = versions()[scope].as_u64().expect("a version");
+            let at = |version: u64| {
+                let version = version.to_string();
+                let rest: Vec<&str> = value.into_iter().chain(["--if-version", &version]).collect();
+                run(command, &rest)
+            };
+            at(version + 1).fails(4, "was expected");
+            at(version - 1).fails(4, "was expected");
+            assert_eq!(versions()[scope], version, "{command} {key}");
+            at(version).ok();
+            assert_eq!(versions()[scope], version + 1, "{command} {key}");
+        }
+        assert_eq!(run("get", &[]).ok(), "[1,2]\n");
+    }
+    assert!(folder.run(&["state", "versions", "shop"]).ok().contains("app    6"));
+    folder.run(&["state", "versions", "shop", "--user", "ada", "--session", "no"]).fails(3, "not found");
+}
+
+#[test]
+fn many_commands_at_once_lose_nothing() {
+    let folder = Folder::with_sessions(async |service| conversation(service, "s1").await);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for (owner, key) in SCOPES {
+                    folder.run(&[&["state", "add", "shop"], owner, &[key, "1"]].concat()).ok();
+                }
+            });
+        }
+    });
+    for (owner, key) in SCOPES {
+        assert_eq!(folder.run(&[&["state", "get", "shop"], owner, &[key]].concat()).ok(), "8\n");
+    }
+}
+
+#[test]
+fn a_command_leaves_one_file_behind() {
+    let folder = Folder::with_sessions(async |service| conversation(service, "s1").await);
+    let commands: [&[&str]; 9] = [
+        &["state", "get", "shop"],
+        &["state", "set", "shop", "app:x", "1"],
+        &["state", "add", "shop", "app:x", "1"],
+        &["state", "add", "shop", "app:tax", "-9", "--min", "0"],
+        &["sessions", "list"],
+        &["sessions", "show", "shop", "ada", "none"],
+        &["sessions", "fork", "shop", "ada", "s1"],
+        &["db", "check"],
+        &["db", "migrate"],
+    ];
+    for command in commands {
+        folder.run(command);
+        let files = std::fs::read_dir(folder.path()).expect("the folder is read");
+        let names: Vec<_> = files.map(|file| file.expect("it is read").file_name()).collect();
+        assert_eq!(names, ["sessile.db"], "{command:?}");
+    }
 }

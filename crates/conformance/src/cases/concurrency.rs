@@ -1,7 +1,11 @@
 use serde_json::json;
-use sessile_session::{CreateSession, Event, SessionError, SessionService};
+use sessile_session::{
+    Append, CreateSession, Event, EventWindow, Expect, Guards, OnOverwrite, SessionError, SessionKey,
+    SessionService,
+};
+use sessile_state::{Operation, State};
 
-use super::{cases, create, empty, session, setting, stored};
+use super::{cases, changing, create, delta, empty, session, setting, stored};
 
 cases!(
     parallel_appends_by_key_all_survive,
@@ -12,10 +16,18 @@ cases!(
     the_same_event_many_times_is_stored_once,
     readers_never_see_half_an_append,
     appends_and_deletes_do_not_leave_remains,
+    operations_of_64_tasks_lose_nothing,
+    operations_with_and_without_sessions_lose_nothing,
+    a_union_of_64_tasks_has_every_item_once,
+    transactions_of_64_tasks_on_one_key_lose_nothing,
+    a_stock_of_100_is_sold_100_times,
+    neighbours_of_a_refused_commit_go_through,
+    neighbours_of_a_refused_write_go_through,
+    the_session_that_all_want_is_created_once,
 );
 
 /// Runs `count` calls at once and returns what they returned.
-async fn at_once<T, Fut>(count: usize, call: impl Fn(usize) -> Fut) -> Vec<T>
+pub(super) async fn at_once<T, Fut>(count: usize, call: impl Fn(usize) -> Fut) -> Vec<T>
 where
     T: Send + 'static,
     Fut: Future<Output = T> + Send + 'static,
@@ -101,7 +113,7 @@ async fn two_writers_to_app_state_lose_nothing(service: SessionService) {
 
 async fn the_same_event_many_times_is_stored_once(service: SessionService) {
     let made = session(&service, "s", empty()).await;
-    let event = Event { id: "e1".to_owned(), timestamp: 7.0, ..setting(json!({"a": 1})) };
+    let event = Event { id: "e1".to_owned(), ..setting(json!({"a": 1})) }.with_timestamp(7.0);
     let versions = at_once(20, |_| {
         let (service, key, event) = (service.clone(), made.key().clone(), event.clone());
         async move { service.append_to(&key, event).await.unwrap() }
@@ -137,7 +149,7 @@ async fn appends_and_deletes_do_not_leave_remains(service: SessionService) {
             let (service, key) = (service.clone(), made.key().clone());
             async move {
                 match n {
-                    0 => drop(service.delete(&key, None).await.unwrap()),
+                    0 => drop(service.delete(&key, Expect::default()).await.unwrap()),
                     _ => match service.append_to(&key, setting(json!({"a": n}))).await {
                         Ok(_) | Err(SessionError::NotFound { .. }) => {}
                         Err(other) => panic!("{other}"),
@@ -146,13 +158,234 @@ async fn appends_and_deletes_do_not_leave_remains(service: SessionService) {
             }
         })
         .await;
-        service.delete(made.key(), None).await.unwrap();
+        service.delete(made.key(), Expect::default()).await.unwrap();
         let again = session(&service, "s", empty()).await;
         assert_eq!(
             (again.version(), stored(&service, again.key()).await.events().len()),
             (0, 0),
             "round {round}"
         );
-        service.delete(again.key(), None).await.unwrap();
+        service.delete(again.key(), Expect::default()).await.unwrap();
     }
+}
+
+/// Eight sessions, so that commits meet in shared rows and not only in their session's.
+async fn eight(service: &SessionService) -> Vec<SessionKey> {
+    let mut keys = Vec::new();
+    for n in 0..8 {
+        keys.push(session(service, &format!("s{n}"), empty()).await.key().clone());
+    }
+    keys
+}
+
+async fn operations_of_64_tasks_lose_nothing(service: SessionService) {
+    let keys = eight(&service).await;
+    at_once(64, |n| {
+        let (service, key) = (service.clone(), keys[n % 8].clone());
+        async move {
+            for round in 0..3 {
+                let event = changing(|delta| {
+                    for prefix in ["", "user:", "app:"] {
+                        delta.add(format!("{prefix}n"), 1);
+                        delta.append(format!("{prefix}list"), [json!(3 * n + round)]);
+                    }
+                });
+                service.append_to(&key, event).await.unwrap();
+            }
+        }
+    })
+    .await;
+    let (user, app) =
+        (service.user_state("shop", "ada").await.unwrap(), service.app_state("shop").await.unwrap());
+    for shared in [user, app] {
+        assert_eq!(shared["n"], json!(192));
+        let mut list: Vec<usize> = shared["list"].read().unwrap();
+        list.sort_unstable();
+        assert_eq!(list, (0..192).collect::<Vec<_>>());
+    }
+    for key in &keys {
+        let read = stored(&service, key).await;
+        assert_eq!((read.version(), read.state().get("n")), (24, Some(24)));
+        assert_eq!(read.state().get::<Vec<usize>>("list").map(|list| list.len()), Some(24));
+    }
+}
+
+async fn operations_with_and_without_sessions_lose_nothing(service: SessionService) {
+    let keys = eight(&service).await;
+    at_once(64, |n| {
+        let (service, key) = (service.clone(), keys[n % 8].clone());
+        async move {
+            let add = || delta(|delta| delta.add("n", 1));
+            match n % 4 {
+                0 => drop(service.append_to(&key, changing(|delta| delta.add("user:n", 1))).await.unwrap()),
+                1 => drop(service.write_user_state("shop", "ada", add()).await.unwrap()),
+                2 => {
+                    let add = |state: &State| state.user().try_add("n", 1).map_err(Into::into);
+                    service.transact(&key, add).await.unwrap();
+                }
+                _ => {
+                    let state = delta(|delta| delta.add("user:n", 1));
+                    drop(service.create(CreateSession::new("shop", "ada").with_state(state)).await.unwrap());
+                }
+            }
+        }
+    })
+    .await;
+    let state = service.store().scope_state(&super::user_scope()).await.unwrap();
+    assert_eq!((state.version, &state.state["n"]), (64, &json!(64).into()));
+}
+
+async fn a_union_of_64_tasks_has_every_item_once(service: SessionService) {
+    let keys = eight(&service).await;
+    at_once(64, |n| {
+        let (service, key) = (service.clone(), keys[n % 8].clone());
+        async move {
+            let event = changing(|delta| {
+                delta.union("app:set", [json!(n % 16), json!((n + 1) % 16)]);
+                delta.operate("app:map", Operation::union_fields([(format!("f{}", n % 32), json!(n % 32))]));
+            });
+            service.append_to(&key, event).await.unwrap();
+        }
+    })
+    .await;
+    let state = service.app_state("shop").await.unwrap();
+    let mut set: Vec<usize> = state["set"].read().unwrap();
+    set.sort_unstable();
+    assert_eq!(set, (0..16).collect::<Vec<_>>());
+    assert_eq!(state["map"].as_object().unwrap().len(), 32);
+}
+
+async fn transactions_of_64_tasks_on_one_key_lose_nothing(service: SessionService) {
+    let keys = eight(&service).await;
+    let mut seen = at_once(64, |n| {
+        let (service, key) = (service.clone(), keys[n % 8].clone());
+        async move {
+            let count = service.transact(&key, |state| Ok(state.try_modify("app:n", 0, |n: u64| n + 1)?));
+            count.await.unwrap().0
+        }
+    })
+    .await;
+    seen.sort_unstable();
+    assert_eq!(seen, (1..=64).collect::<Vec<_>>(), "each returns the value that it wrote");
+    assert_eq!(service.app_state("shop").await.unwrap()["n"], json!(64));
+}
+
+async fn a_stock_of_100_is_sold_100_times(service: SessionService) {
+    let keys = eight(&service).await;
+    service.write_app_state("shop", json!({"stock": 100})).await.unwrap();
+    let sold = at_once(64, |n| {
+        let (service, key) = (service.clone(), keys[n % 8].clone());
+        async move {
+            let mut sold = 0;
+            for _ in 0..3 {
+                let event = changing(|delta| {
+                    delta.operate("app:stock", Operation::add(-1).at_least(0));
+                    delta.add("sold", 1);
+                    delta.add("user:sold", 1);
+                });
+                match service.append_to(&key, event).await {
+                    Ok(_) => sold += 1,
+                    Err(SessionError::Operation { key, .. }) if key == "app:stock" => {}
+                    Err(other) => panic!("{other}"),
+                }
+            }
+            sold
+        }
+    })
+    .await;
+    assert_eq!(sold.iter().sum::<u32>(), 100);
+    assert_eq!(service.app_state("shop").await.unwrap()["stock"], json!(0));
+    assert_eq!(service.user_state("shop", "ada").await.unwrap()["sold"], json!(100));
+    let mut events = 0;
+    for key in &keys {
+        let read = stored(&service, key).await;
+        assert_eq!(read.state().get::<u64>("sold").unwrap_or(0), read.version());
+        events += read.version();
+    }
+    assert_eq!(events, 100, "a refused sale leaves no event");
+}
+
+/// Commits that a store writes together are refused one by one.
+async fn neighbours_of_a_refused_commit_go_through(service: SessionService) {
+    let keys = eight(&service).await;
+    service.write_app_state("shop", json!({"text": "t", "n": 0})).await.unwrap();
+    service.write_user_state("shop", "ada", json!({"n": 0})).await.unwrap();
+    let results = at_once(64, |n| {
+        let (service, key) = (service.clone(), keys[n % 8].clone());
+        async move {
+            let mut event =
+                changing(|delta| ["n", "user:n", "app:n"].iter().for_each(|key| delta.add(key, 1)));
+            let mut append = Append::default();
+            match n % 8 {
+                1 => event.actions.state_delta.add("app:text", 1),
+                3 => event.actions.state_delta.operate("user:n", Operation::add(0).at_most(-1)),
+                5 => append.guards = Guards::new(OnOverwrite::Refuse).with_absent("app:text"),
+                7 => append.expect = Expect { app: Some(0), ..Expect::default() },
+                _ => {}
+            }
+            append.event = event;
+            (n, service.append_to(&key, append).await)
+        }
+    })
+    .await;
+    for (n, result) in results {
+        match n % 8 {
+            1 | 3 => assert!(matches!(result, Err(SessionError::Operation { .. })), "{n}: {result:?}"),
+            5 => assert!(matches!(result, Err(SessionError::Overwritten { .. })), "{n}: {result:?}"),
+            7 => assert!(matches!(result, Err(SessionError::Conflict { .. })), "{n}: {result:?}"),
+            _ => assert!(result.is_ok(), "{n}: {result:?}"),
+        }
+    }
+    assert_eq!(service.app_state("shop").await.unwrap()["n"], json!(32));
+    assert_eq!(service.user_state("shop", "ada").await.unwrap()["n"], json!(32));
+    for (n, key) in keys.iter().enumerate() {
+        let expected = if n % 2 == 0 { 8 } else { 0 };
+        assert_eq!(stored(&service, key).await.version(), expected);
+    }
+    for scope in [super::user_scope(), super::app_scope()] {
+        let changes = service.store().scope_changes(&scope, 1, 1000).await.unwrap();
+        let versions: Vec<_> = changes.iter().map(|change| change.version).collect();
+        assert_eq!(versions, (2..=33).rev().collect::<Vec<_>>());
+    }
+}
+
+async fn neighbours_of_a_refused_write_go_through(service: SessionService) {
+    service.write_app_state("shop", json!({"text": "t", "n": 0})).await.unwrap();
+    let results = at_once(64, |n| {
+        let service = service.clone();
+        async move {
+            let change = delta(|delta| {
+                delta.add("n", 1);
+                if n % 2 == 1 {
+                    delta.add("text", 1);
+                }
+            });
+            service.write_app_state("shop", change).await.map(|written| written.version)
+        }
+    })
+    .await;
+    let mut versions: Vec<_> = results.iter().filter_map(|result| result.as_ref().ok().copied()).collect();
+    versions.sort_unstable();
+    assert_eq!(versions, (2..=33).collect::<Vec<_>>());
+    assert!(results.iter().all(|result| matches!(result, Ok(_) | Err(SessionError::Operation { .. }))));
+    assert_eq!(service.app_state("shop").await.unwrap()["n"], json!(32));
+}
+
+async fn the_session_that_all_want_is_created_once(service: SessionService) {
+    let made = at_once(20, |n| {
+        let service = service.clone();
+        async move {
+            let state = delta(|delta| {
+                delta.set("winner", json!(n));
+                delta.add("app:created", 1);
+            });
+            let new = CreateSession::new("shop", "ada").with_id("s").with_state(state);
+            service.get_or_create(new, EventWindow::ALL).await.unwrap()
+        }
+    })
+    .await;
+    let first = &made[0];
+    assert!(made.iter().all(|session| session.incarnation() == first.incarnation()));
+    assert!(made.iter().all(|session| session.state() == first.state()));
+    assert_eq!(service.app_state("shop").await.unwrap()["created"], json!(1));
 }

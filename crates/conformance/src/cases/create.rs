@@ -1,7 +1,11 @@
-use serde_json::json;
-use sessile_session::{CreateSession, Event, SessionError, SessionService};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{cases, create, empty, ids_of, key, saying, session, setting, state_of, stored};
+use serde_json::json;
+use sessile_session::{CreateSession, Event, EventWindow, SessionError, SessionService};
+use sessile_state::Operation;
+
+use super::{cases, changing, create, delta, empty, ids_of, key, saying, session, setting, state_of, stored};
+use crate::{Between, Call};
 
 cases!(
     returns_what_get_returns,
@@ -18,6 +22,12 @@ cases!(
     with_two_events_of_one_id_is_refused,
     refuses_ids_that_cannot_be_addressed,
     refuses_keys_with_a_doubled_prefix,
+    operates_on_shared_state,
+    composes_operations_with_the_changes_of_its_events,
+    refuses_events_with_operations,
+    get_or_create_creates_and_then_gets,
+    get_or_create_without_an_id_creates,
+    get_or_create_gets_what_another_caller_creates_meanwhile,
 );
 
 async fn returns_what_get_returns(service: SessionService) {
@@ -115,7 +125,7 @@ async fn with_two_events_of_one_id_is_refused(service: SessionService) {
     let new =
         CreateSession::new("shop", "ada").with_id("s").with_events([saying("e", "a"), saying("e", "b")]);
     assert!(matches!(service.create(new).await, Err(SessionError::EventConflict { id, .. }) if id == "e"));
-    assert!(service.get(&key("s"), sessile_session::EventWindow::ALL).await.unwrap().is_none());
+    assert!(service.get(&key("s"), EventWindow::ALL).await.unwrap().is_none());
 }
 
 async fn refuses_ids_that_cannot_be_addressed(service: SessionService) {
@@ -138,4 +148,103 @@ async fn refuses_keys_with_a_doubled_prefix(service: SessionService) {
     let new = CreateSession::new("shop", "ada").with_id("s").with_state([("app:app:x", json!(1))]);
     let error = service.create(new).await.unwrap_err();
     assert!(matches!(&error, SessionError::InvalidState { key, .. } if key == "app:app:x"), "{error}");
+}
+
+async fn operates_on_shared_state(service: SessionService) {
+    session(&service, "first", json!({"user:n": 5, "app:list": ["a"]})).await;
+    let state = delta(|delta| {
+        delta.operate("user:n", Operation::add(-1).at_least(4));
+        delta.append("app:list", [json!("b")]);
+        delta.union("app:set", [json!(1), json!(1.0)]);
+        delta.set("own", json!(1));
+    });
+    let new = || CreateSession::new("shop", "ada").with_state(state.clone());
+    let made = service.create(new().with_id("second")).await.unwrap();
+    let expected = json!({"user:n": 4, "app:list": ["a", "b"], "app:set": [1], "own": 1});
+    assert_eq!(state_of(&made), expected);
+    assert_eq!(state_of(&stored(&service, made.key()).await), expected);
+    let refused = service.create(new().with_id("third")).await.unwrap_err();
+    assert!(matches!(&refused, SessionError::Operation { key, .. } if key == "user:n"), "{refused}");
+    assert!(service.get(&key("third"), EventWindow::NONE).await.unwrap().is_none());
+    assert_eq!(service.app_state("shop").await.unwrap()["list"], json!(["a", "b"]));
+}
+
+async fn composes_operations_with_the_changes_of_its_events(service: SessionService) {
+    service.write_user_state("shop", "ada", json!({"n": 5, "m": 5})).await.unwrap();
+    let state = delta(|delta| {
+        delta.add("user:n", 1);
+        delta.add("user:m", 1);
+        delta.add("own", 2);
+    });
+    let events = [setting(json!({"user:m": 100, "own": 7})), setting(json!({"own": 8}))];
+    let made = service
+        .create(CreateSession::new("shop", "ada").with_state(state).with_events(events))
+        .await
+        .unwrap();
+    assert_eq!(state_of(&made), json!({"user:n": 6, "user:m": 100, "own": 8}));
+    assert_eq!(super::json_of(&service.state_at(made.key(), 0).await.unwrap()), json!({"own": 2}));
+    assert_eq!(
+        service.store().scope_state(&super::user_scope()).await.unwrap().version,
+        2,
+        "it is one change"
+    );
+}
+
+/// An event that a session begins with is told as it was committed, and nothing could compute it.
+async fn refuses_events_with_operations(service: SessionService) {
+    let new =
+        CreateSession::new("shop", "ada").with_id("s").with_events([changing(|delta| delta.add("n", 1))]);
+    let refused = service.create(new).await.unwrap_err();
+    assert!(matches!(refused, SessionError::InvalidEvent { .. }));
+    assert!(
+        refused.to_string().contains("\"n\"") && refused.to_string().contains("append the event"),
+        "{refused}"
+    );
+    assert!(service.get(&key("s"), EventWindow::NONE).await.unwrap().is_none());
+}
+
+async fn get_or_create_creates_and_then_gets(service: SessionService) {
+    let new = || {
+        let state = delta(|delta| {
+            delta.set("step", json!("first"));
+            delta.add("user:created", 1);
+        });
+        CreateSession::new("shop", "ada").with_id(" s ").with_state(state).with_events([saying("e1", "hi")])
+    };
+    let mut made = service.get_or_create(new(), EventWindow::NONE).await.unwrap();
+    assert_eq!((made.key().id(), made.version()), ("s", 1));
+    service.append(&mut made, setting(json!({"step": "second"}))).await.unwrap();
+    let again = service.get_or_create(new(), EventWindow::last(1)).await.unwrap();
+    assert_eq!((again.incarnation(), again.version(), again.events().len()), (made.incarnation(), 2, 1));
+    assert_eq!(
+        state_of(&again),
+        json!({"step": "second", "user:created": 1}),
+        "what is there stays as it is"
+    );
+    let invalid = service.get_or_create(CreateSession::new("shop", " "), EventWindow::ALL).await;
+    assert!(matches!(invalid, Err(SessionError::InvalidId(_))));
+}
+
+async fn get_or_create_without_an_id_creates(service: SessionService) {
+    let one = service.get_or_create(CreateSession::new("shop", "ada"), EventWindow::ALL).await.unwrap();
+    let other =
+        service.get_or_create(CreateSession::new("shop", "ada").with_id(""), EventWindow::ALL).await.unwrap();
+    assert_ne!(one.key(), other.key());
+}
+
+async fn get_or_create_gets_what_another_caller_creates_meanwhile(service: SessionService) {
+    let (other, first) = (service.clone(), AtomicBool::new(true));
+    let store = Between::over(service.store(), move |call| {
+        let first = matches!(call, Call::Create) && first.swap(false, Ordering::SeqCst);
+        let other = other.clone();
+        async move {
+            if first {
+                session(&other, "s", json!({"who": "other"})).await;
+            }
+            Ok(())
+        }
+    });
+    let new = CreateSession::new("shop", "ada").with_id("s").with_state(json!({"who": "me", "app:a": 1}));
+    let made = SessionService::new(store).get_or_create(new, EventWindow::ALL).await.unwrap();
+    assert_eq!(state_of(&made), json!({"who": "other"}));
 }

@@ -1,4 +1,4 @@
-use sessile_session::{Event, EventWindow, Session, SessionKey, SessionService};
+use sessile_session::{EventWindow, Session, SessionKey, SessionService};
 
 use super::{cases, empty, ids_of, key, saying, session, stored};
 
@@ -29,7 +29,7 @@ async fn of_another_user_is_none(service: SessionService) {
 async fn five(service: &SessionService) -> Session {
     let mut session = session(service, "s", empty()).await;
     for n in 1..=5 {
-        let event = Event { timestamp: f64::from(n) * 10.0, ..saying(&format!("e{n}"), "x") };
+        let event = saying(&format!("e{n}"), "x").with_timestamp(f64::from(n) * 10.0);
         service.append(&mut session, event).await.unwrap();
     }
     session

@@ -1,8 +1,8 @@
 use serde_json::{Value, json};
-use sessile_session::{Event, Session, SessionError, SessionService, StateMap};
+use sessile_session::{Event, EventActions, Session, SessionError, SessionService};
 use sessile_state::Delta;
 
-use super::{cases, ids_of, session, setting, state_of, stored};
+use super::{cases, ids_of, json_of, session, setting, state_of, stored};
 
 cases!(
     state_at_is_the_fold_of_the_events,
@@ -23,16 +23,12 @@ async fn story(service: &SessionService) -> Session {
     for (invocation, event) in [
         ("i1", setting(json!({"a": 2}))),
         ("i1", setting(json!({"b": 2}))),
-        ("i2", Event::new("agent").with_delta(&removal)),
+        ("i2", Event::new("agent").with_actions(EventActions::from_delta(&removal))),
         ("i2", setting(json!({"b": 3}))),
     ] {
-        service.append(&mut made, Event { invocation_id: invocation.to_owned(), ..event }).await.unwrap();
+        service.append(&mut made, event.with_invocation(invocation)).await.unwrap();
     }
     made
-}
-
-fn json_of(state: StateMap) -> Value {
-    serde_json::to_value(state).unwrap()
 }
 
 async fn state_at_is_the_fold_of_the_events(service: SessionService) {
@@ -45,7 +41,7 @@ async fn state_at_is_the_fold_of_the_events(service: SessionService) {
         (4, json!({"b": 3, "c": 3, "keep": 0})),
     ] {
         assert_eq!(
-            json_of(service.state_at(made.key(), version).await.unwrap()),
+            json_of(&service.state_at(made.key(), version).await.unwrap()),
             expected,
             "version {version}"
         );
@@ -67,7 +63,7 @@ async fn rewind_brings_back_the_state_before_an_invocation(service: SessionServi
     assert_eq!(read.version(), 5, "nothing is deleted");
     let event = &read.events()[4];
     assert_eq!(event.actions.rewind_before_invocation_id.as_deref(), Some("i2"));
-    assert!(event.delta().removed().eq(["c"]));
+    assert!(event.actions.state_delta.removed().eq(["c"]));
 }
 
 async fn rewind_keeps_initial_state_and_scoped_state(service: SessionService) {
@@ -91,7 +87,7 @@ async fn fork_begins_as_the_session_was(service: SessionService) {
     assert_eq!((fork.key().id(), fork.version()), ("fork", 2));
     assert_eq!(ids_of(&fork), ids_of(&made)[..2]);
     assert_eq!(state_of(&fork), json!({"a": 2, "b": 2, "keep": 0, "user:u": 1, "app:p": 1}));
-    assert_eq!(json_of(service.state_at(fork.key(), 0).await.unwrap()), json!({"a": 1, "keep": 0}));
+    assert_eq!(json_of(&service.state_at(fork.key(), 0).await.unwrap()), json!({"a": 1, "keep": 0}));
     let whole = service.fork(made.key(), 4, None).await.unwrap();
     assert_eq!(state_of(&whole), state_of(&made));
     let taken = service.fork(made.key(), 2, Some("fork")).await;
@@ -110,7 +106,7 @@ async fn the_state_is_the_fold_of_the_events(service: SessionService) {
     let made = story(&service).await;
     service.rewind(made.key(), "i2").await.unwrap();
     let read = stored(&service, made.key()).await;
-    let folded = json_of(service.state_at(made.key(), read.version()).await.unwrap());
+    let folded = json_of(&service.state_at(made.key(), read.version()).await.unwrap());
     let own: serde_json::Map<_, _> =
         read.state().to_map().into_iter().filter(|(key, _)| !key.contains(':')).collect();
     assert_eq!(Value::from(own), folded);

@@ -1,21 +1,33 @@
 //! The cases by subject.
 
 mod append;
+mod change;
+mod close;
 mod concurrency;
 mod create;
 mod delete;
 mod get;
+mod guards;
 mod history;
+mod idempotence;
+mod incarnation;
 mod list;
+mod numbers;
+mod operations;
 mod order;
+mod refusals;
 mod scope;
+mod shared;
 mod transact;
 mod values;
 mod walk;
 mod watch;
 
 use serde_json::{Value, json};
-use sessile_session::{CreateSession, Event, EventActions, EventWindow, Session, SessionKey, SessionService};
+use sessile_session::{
+    CreateSession, Event, EventActions, EventWindow, ScopeKey, Session, SessionKey, SessionService, StateMap,
+};
+use sessile_state::{Delta, SharedValue, same_value};
 
 use crate::Case;
 
@@ -23,14 +35,23 @@ use crate::Case;
 pub(crate) fn all() -> impl Iterator<Item = (String, Case)> {
     let subjects = [
         ("append", append::CASES),
+        ("change", change::CASES),
+        ("close", close::CASES),
         ("concurrency", concurrency::CASES),
         ("create", create::CASES),
         ("delete", delete::CASES),
         ("get", get::CASES),
+        ("guards", guards::CASES),
         ("history", history::CASES),
+        ("idempotence", idempotence::CASES),
+        ("incarnation", incarnation::CASES),
         ("list", list::CASES),
+        ("numbers", numbers::CASES),
+        ("operations", operations::CASES),
         ("order", order::CASES),
+        ("refusals", refusals::CASES),
         ("scope", scope::CASES),
+        ("shared", shared::CASES),
         ("transact", transact::CASES),
         ("values", values::CASES),
         ("walk", walk::CASES),
@@ -68,10 +89,24 @@ async fn stored(service: &SessionService, key: &SessionKey) -> Session {
 
 /// An event that sets these keys.
 fn setting(delta: Value) -> Event {
-    let Value::Object(delta) = delta else { panic!("a delta is an object") };
-    let mut event = Event::new("agent");
-    event.actions = EventActions::from_delta(delta);
-    event
+    Event::new("agent").with_actions(EventActions::from_delta(delta))
+}
+
+/// The changes that `build` makes.
+fn delta(build: impl FnOnce(&mut Delta)) -> Delta {
+    let mut delta = Delta::new();
+    build(&mut delta);
+    delta
+}
+
+/// An event with the changes that `build` makes.
+fn changing(build: impl FnOnce(&mut Delta)) -> Event {
+    Event::new("agent").with_actions(EventActions::from_delta(delta(build)))
+}
+
+/// The event under this id.
+fn named(id: &str, event: Event) -> Event {
+    Event { id: id.to_owned(), ..event }
 }
 
 /// An event with this id that says this text.
@@ -97,4 +132,46 @@ fn key(id: &str) -> SessionKey {
 /// The object of a literal.
 fn empty() -> Value {
     json!({})
+}
+
+/// The state that all sessions of the tests share.
+fn app_scope() -> ScopeKey {
+    ScopeKey::App("shop".to_owned())
+}
+
+/// The state that all sessions of the user ada share.
+fn user_scope() -> ScopeKey {
+    ScopeKey::User("shop".to_owned(), "ada".to_owned())
+}
+
+/// A JSON text as a value with all its digits.
+fn value(text: &str) -> SharedValue {
+    SharedValue::from_json(text).expect("JSON")
+}
+
+/// Keys and values as JSON.
+fn json_of(state: &StateMap) -> Value {
+    serde_json::to_value(state).expect("state is JSON")
+}
+
+/// Whether two states hold the same keys with the same values.
+fn same_state(one: &StateMap, other: &StateMap) -> bool {
+    let same = |((one_key, one), (other_key, other)): ((&String, _), (&String, _))| {
+        one_key == other_key && same_value(one, other)
+    };
+    one.len() == other.len() && one.iter().zip(other).all(same)
+}
+
+/// All that is stored for a session: itself with its events and, for the state that it shares, versions, values and
+/// history. A call that is refused leaves all of it as it was.
+async fn everything(service: &SessionService, key: &SessionKey) -> Value {
+    let session = service.get(key, EventWindow::ALL).await.expect("the session is read");
+    let mut found = json!({ "session": session, "version": session.as_ref().map(Session::version) });
+    for scope in [ScopeKey::app_of(key), ScopeKey::user_of(key)] {
+        let state = service.store().scope_state(&scope).await.expect("shared state is read");
+        let changes = service.store().scope_changes(&scope, 0, 1000).await.expect("its history is read");
+        found[scope.to_string()] =
+            json!({ "version": state.version, "state": json_of(&state.state), "changes": changes });
+    }
+    found
 }

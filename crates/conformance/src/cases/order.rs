@@ -1,4 +1,4 @@
-use sessile_session::{Event, SessionService};
+use sessile_session::SessionService;
 
 use super::{cases, empty, ids_of, saying, session, stored};
 
@@ -13,7 +13,7 @@ cases!(
 async fn append_all(service: &SessionService, events: &[(&str, f64)]) -> sessile_session::Session {
     let mut session = session(service, "s", empty()).await;
     for &(id, timestamp) in events {
-        service.append(&mut session, Event { timestamp, ..saying(id, "x") }).await.unwrap();
+        service.append(&mut session, saying(id, "x").with_timestamp(timestamp)).await.unwrap();
     }
     stored(service, session.key()).await
 }
@@ -31,7 +31,7 @@ async fn equal_timestamps_keep_the_order_of_appending(service: SessionService) {
 async fn an_earlier_timestamp_does_not_reorder(service: SessionService) {
     let read = append_all(&service, &[("a", 30.0), ("b", 10.0), ("c", 20.0)]).await;
     assert_eq!(ids_of(&read), ["a", "b", "c"]);
-    assert_eq!(read.events()[1].timestamp, 10.0);
+    assert_eq!(read.events()[1].timestamp, Some(10.0));
 }
 
 async fn versions_count_the_events(service: SessionService) {
@@ -45,7 +45,7 @@ async fn a_changed_session_has_a_changed_time_up_to_the_year_9999(service: Sessi
         let mut session = session(&service, id, empty()).await;
         let mut before = f64::MIN;
         for n in 0..6 {
-            let event = Event { timestamp, ..saying(&format!("e{n}"), "x") };
+            let event = saying(&format!("e{n}"), "x").with_timestamp(timestamp);
             service.append(&mut session, event).await.unwrap();
             let read = stored(&service, session.key()).await.last_update_time();
             assert!(read > before, "{id}: {read} after {before}");

@@ -3,7 +3,7 @@ use sessile_session::{
     Blob, Bytes, Content, CreateSession, Event, FunctionCall, FunctionResponse, Part, SessionError,
     SessionService,
 };
-use sessile_state::SharedValue;
+use sessile_state::{Delta, SharedValue};
 
 use super::{cases, empty, saying, session, setting, state_of, stored};
 
@@ -67,12 +67,14 @@ async fn many_keys(service: SessionService) {
 async fn exact(service: &SessionService, texts: &[&str]) {
     let value = |text: &str| SharedValue::from_json(text).unwrap();
     let initial = texts.iter().enumerate().map(|(n, text)| (format!("initial{n}"), value(text)));
-    let mut made =
-        service.create(CreateSession::new("shop", "ada").with_id("s").with_state(initial)).await.unwrap();
+    let mut made = service
+        .create(CreateSession::new("shop", "ada").with_id("s").with_state(Delta::from_iter(initial)))
+        .await
+        .unwrap();
     let mut event = Event::new("agent");
     for (n, text) in texts.iter().enumerate() {
         for key in [format!("k{n}"), format!("user:k{n}"), format!("app:k{n}")] {
-            event.actions.state_delta.insert(key, value(text));
+            event.actions.state_delta.set(key, value(text));
         }
         event.custom_metadata.get_or_insert_default().insert(format!("m{n}"), value(text));
     }

@@ -1,6 +1,6 @@
 use serde_json::json;
 use sessile_session::{
-    Address, EventWindow, RestoreSession, ScopeKey, SessionError, SessionKey, SessionService,
+    Address, EventWindow, Expect, RestoreSession, ScopeKey, SessionError, SessionKey, SessionService,
 };
 use sessile_state::Delta;
 
@@ -30,7 +30,7 @@ async fn walk(service: &SessionService, limit: usize) -> Vec<Address> {
     let mut full = Vec::new();
     for address in found {
         let empty = match &address {
-            Address::Scope(scope) => service.store().scope_state(scope).await.unwrap().is_empty(),
+            Address::Scope(scope) => service.store().scope_state(scope).await.unwrap().state.is_empty(),
             Address::Session(_) => false,
         };
         if !empty {
@@ -73,7 +73,7 @@ async fn addresses_are_all_that_is_stored_each_once(service: SessionService) {
 async fn what_is_deleted_has_no_address(service: SessionService) {
     session(&service, "a", empty()).await;
     session(&service, "b", empty()).await;
-    service.delete(&key("a"), None).await.unwrap();
+    service.delete(&key("a"), Expect::default()).await.unwrap();
     assert_eq!(walk(&service, 10).await, [Address::Session(key("b"))]);
 }
 
@@ -91,9 +91,7 @@ async fn copy_of(service: &SessionService, id: &str, new_id: &str) -> RestoreSes
 async fn a_restored_session_is_the_one_that_was(service: SessionService) {
     let mut made = session(&service, "old", json!({"first": 1, "gone": 2})).await;
     let mut removing = setting(json!({"step": 123456}));
-    let mut delta = removing.delta();
-    delta.remove("gone");
-    removing.set_delta(&delta);
+    removing.actions.state_delta.remove("gone");
     service.append(&mut made, removing).await.unwrap();
     service.append(&mut made, setting(json!({"step": null}))).await.unwrap();
     let restored = service.restore(copy_of(&service, "old", "new").await).await.unwrap();

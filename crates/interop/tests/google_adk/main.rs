@@ -148,7 +148,6 @@ pub(crate) fn key(id: &str) -> SessionKey {
 
 /// An event of Rust's that sets these keys.
 pub(crate) fn setting(id: &str, delta: Value) -> Event {
-    let Value::Object(delta) = delta else { panic!("a delta is an object") };
     Event { id: id.to_owned(), actions: EventActions::from_delta(delta), ..Event::new("rust") }
 }
 

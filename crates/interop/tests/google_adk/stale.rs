@@ -2,7 +2,6 @@
 
 use serde_json::json;
 use sessile_session::{CreateSession, Event, SessionError};
-use sessile_state::Delta;
 
 use crate::python::place;
 use crate::{Both, Outcome, in_every_database, key, python_setting, setting};
@@ -20,7 +19,7 @@ in_every_database!(
 const STALE: &str = "StaleSessionError";
 
 fn at(timestamp: f64, id: &str) -> Event {
-    Event { timestamp, ..setting(id, json!({"rust": id})) }
+    setting(id, json!({"rust": id})).with_timestamp(timestamp)
 }
 
 async fn python_is_not_stale_when_nothing_changed(mut both: Both) -> Outcome {
@@ -80,9 +79,8 @@ async fn python_is_stale_when_times_differ_by_less_than_a_microsecond(mut both: 
 async fn python_is_not_stale_when_only_shared_state_changed(mut both: Both) -> Outcome {
     both.rust.create(CreateSession::new("shop", "ada").with_id("s")).await?;
     both.python.hold("s", "before");
-    let delta = Delta::from_iter([("x", json!(1))]);
-    both.rust.write_app_state("shop", &delta).await?;
-    both.rust.write_user_state("shop", "ada", &delta).await?;
+    both.rust.write_app_state("shop", json!({"x": 1})).await?;
+    both.rust.write_user_state("shop", "ada", json!({"x": 1})).await?;
     both.python.append_held("s", "before", python_setting("p", json!({"app:y": 2})))?;
     let state = both.python.get("s")["state"].clone();
     assert_eq!(state, json!({"app:x": 1, "app:y": 2, "user:x": 1}));

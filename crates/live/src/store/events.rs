@@ -30,7 +30,7 @@ impl StoreLink {
                 events.push(Event::new(self.author.as_str()));
             }
             if let Some(last) = events.last_mut() {
-                last.set_delta(&delta);
+                last.actions.state_delta = delta;
             }
         }
         if let Some(last) = events.last_mut() {
@@ -42,7 +42,7 @@ impl StoreLink {
         for event in &mut events {
             event.id = shared.ids.new_id();
             event.invocation_id.clone_from(&invocation);
-            event.timestamp = time;
+            event.timestamp = Some(time);
             time += 1e-6; // google-adk puts events of one time in the order of their ids
         }
         events

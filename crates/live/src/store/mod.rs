@@ -5,8 +5,10 @@ mod sync;
 
 use std::collections::BTreeMap;
 
-use sessile_session::{CreateSession, Event, EventWindow, Expect, SessionError, SessionKey, SessionService};
-use sessile_state::{Change, Delta, SharedValue, State};
+use sessile_session::{
+    CreateSession, Event, EventWindow, Expect, SessionError, SessionKey, SessionService, StateMap, apply,
+};
+use sessile_state::{Delta, SharedValue, State};
 
 use crate::shared::{Shared, lock};
 use crate::transcript::Turn;
@@ -28,8 +30,8 @@ pub(crate) struct StoreLink {
     /// Who the model is, as the author of events.
     author: String,
     /// What the store holds, as far as this session knows.
-    stored: BTreeMap<String, SharedValue>,
-    /// The versions of the three scopes that `stored` belongs to.
+    stored: StateMap,
+    /// The incarnation of the session, and the versions of the three scopes that `stored` belongs to.
     versions: Expect,
     /// Events that are not stored yet, oldest first. Each stays as it is until it is: should it have been stored without our
     /// hearing of it, the same event again changes nothing.
@@ -71,7 +73,7 @@ impl StoreLink {
                 }
             }
         };
-        let stored: BTreeMap<_, _> = session
+        let stored: StateMap = session
             .state()
             .iter()
             .filter(|(key, _)| is_stored(key))
@@ -124,7 +126,7 @@ impl StoreLink {
     fn delta(&self, state: &State) -> Delta {
         let mut stored = self.stored.clone();
         for event in &self.waiting {
-            apply(&mut stored, &event.delta());
+            apply(&mut stored, &event.actions.state_delta);
         }
         let now = state.snapshot();
         let mut delta = Delta::new();
@@ -136,15 +138,6 @@ impl StoreLink {
         }
         stored.into_keys().for_each(|key| delta.remove(key));
         delta
-    }
-}
-
-fn apply(map: &mut BTreeMap<String, SharedValue>, delta: &Delta) {
-    for (key, change) in delta.iter() {
-        match change {
-            Change::Set(value) => drop(map.insert(key.to_owned(), value.clone())),
-            Change::Remove => drop(map.remove(key)),
-        }
     }
 }
 

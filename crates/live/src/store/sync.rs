@@ -1,19 +1,19 @@
-//! Writing to the store, and taking in what others wrote: nobody's write is written over.
+//! Writing to the store, and taking in what others wrote, without overwriting it.
 //!
-//! Whoever commits first keeps his value. A session that changed a key which was changed in the store since it last looked
-//! is told so, with both values, and goes on with the stored one.
+//! The first commit wins. If a key was changed both here and in the store since this session last looked, the
+//! application is told with both values, and the session goes on with the stored one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use sessile_session::{EventWindow, Expect, Session, SessionError, Version};
-use sessile_state::{Change, Delta, Scope, SharedValue};
+use sessile_session::{Append, EventWindow, Expect, Session, SessionError, Version, apply};
+use sessile_state::{Delta, Scope, SharedValue};
 
-use super::{StoreLink, apply, is_stored};
+use super::{StoreLink, is_stored};
 use crate::event::LiveEvent;
 use crate::shared::Shared;
 
-/// How often something is tried again that others keep from happening.
+/// How often an append or an update of the state is retried while other writers interfere.
 const ATTEMPTS: u64 = 1000;
 
 impl StoreLink {
@@ -25,9 +25,9 @@ impl StoreLink {
     ) -> Result<(), SessionError> {
         let mut conflicts = 0;
         while let Some(event) = self.waiting.first_mut() {
-            let delta = event.delta();
+            let delta = event.actions.state_delta.clone();
             let expect = expected(&delta, self.versions);
-            match self.service.append_expecting(&self.key, event.clone(), expect).await {
+            match self.service.append_to(&self.key, Append::new(event.clone()).expecting(expect)).await {
                 Ok(version) => {
                     self.waiting.remove(0);
                     apply(&mut self.stored, &delta);
@@ -38,19 +38,19 @@ impl StoreLink {
                     self.take_in(shared, problems).await?;
                     tokio::time::sleep(Duration::from_millis(conflicts.min(20))).await;
                 }
-                // One key must not keep the rest from being stored.
-                Err(SessionError::InvalidState { key, reason }) => {
-                    problems.push(format!("the state key {key:?} is not stored: {reason}"));
-                    let mut delta = delta;
-                    let Some(Change::Set(value)) = delta.get(&key).cloned() else {
-                        return Err(SessionError::InvalidState { key, reason });
+                // One key that cannot be stored must not keep the rest of the turn from being stored.
+                Err(error @ (SessionError::InvalidState { .. } | SessionError::TooLarge { .. })) => {
+                    let Some((key, value)) = refused(&error, &delta) else { return Err(error) };
+                    let reason = match error {
+                        SessionError::InvalidState { reason, .. } => reason,
+                        other => other.to_string(),
                     };
-                    delta.retain(|other| other != key);
-                    event.set_delta(&delta);
+                    problems.push(format!("the state key {key:?} is not stored: {reason}"));
+                    event.actions.state_delta.retain(|other| other != key);
                     event.id = shared.ids.new_id();
                     self.refused.insert(key, value);
                 }
-                // Nor what was said keep what comes after it.
+                // The same holds for a message that cannot be stored.
                 Err(SessionError::InvalidEvent { reason, .. }) if event.content.is_some() => {
                     problems.push(format!("what was said in this part of the turn is not stored: {reason}"));
                     event.content = None;
@@ -62,8 +62,8 @@ impl StoreLink {
         Ok(())
     }
 
-    /// Notes the versions after an append of this session. If others wrote too, the old ones stay, and the next append
-    /// finds out.
+    /// Notes the versions after an append of this session. If other writers committed in between, the known versions
+    /// stay as they are, so that the next append is refused and brings the session up to date.
     fn advance(&mut self, expected: Expect, version: Option<Version>) {
         if let (Some(before), Some(now)) = (self.versions.session, version)
             && now == before + 1
@@ -84,6 +84,9 @@ impl StoreLink {
         let Some(session) = self.service.get(&self.key, EventWindow::NONE).await? else {
             return Err(SessionError::NotFound { key: self.key.clone() });
         };
+        if self.versions.incarnation != Some(session.incarnation()) {
+            return Err(SessionError::Replaced { key: self.key.clone() });
+        }
         let mut open = self.changed_by_others(&session);
         for _ in 0..ATTEMPTS {
             if open.is_empty() {
@@ -100,8 +103,8 @@ impl StoreLink {
             let made = shared.state.try_apply_unchanged(&open, &now).map_err(|error| {
                 SessionError::Backend { action: "bring the state up to date", source: Box::new(error) }
             })?;
-            for (key, change) in made.iter() {
-                self.settle(key, now.get(key), change, shared, problems);
+            for (key, _) in made.iter() {
+                self.settle(key, now.get(key), session.state().get_raw(key), shared, problems);
             }
             open.retain(|key| made.get(key).is_none());
         }
@@ -126,26 +129,20 @@ impl StoreLink {
         delta
     }
 
-    /// A key of the session's state has become what others made of it; `own` is what it held before.
+    /// A key of the session's state has become what others made of it, `theirs`; `own` is what it held before.
     fn settle(
         &mut self,
         key: &str,
         own: Option<&SharedValue>,
-        change: &Change,
+        theirs: Option<&SharedValue>,
         shared: &Shared,
         problems: &mut Vec<String>,
     ) {
-        let theirs = match change {
-            Change::Set(value) => Some(value),
-            Change::Remove => None,
-        };
-        let changed_here =
-            own != self.stored.get(key) || self.waiting.iter().any(|event| event.delta().get(key).is_some());
+        let changed_here = own != self.stored.get(key)
+            || self.waiting.iter().any(|event| event.actions.state_delta.get(key).is_some());
         if changed_here && own != theirs {
             for event in &mut self.waiting {
-                let mut delta = event.delta();
-                delta.retain(|other| other != key);
-                event.set_delta(&delta);
+                event.actions.state_delta.retain(|other| other != key);
             }
             shared.bus.emit(LiveEvent::Conflict {
                 key: key.into(),
@@ -166,11 +163,25 @@ impl StoreLink {
     }
 }
 
-/// The versions that must not have changed: those of the scopes that a delta changes.
+/// The key to leave out because of an error, with its value: the one that cannot be stored, or the largest one of a
+/// scope that would exceed its limit.
+fn refused(error: &SessionError, delta: &Delta) -> Option<(String, SharedValue)> {
+    let values = || delta.values().map(|(key, value)| (key.to_owned(), value.clone()));
+    match error {
+        SessionError::InvalidState { key, .. } => values().find(|(name, _)| name == key),
+        SessionError::TooLarge { scope, .. } => {
+            values().filter(|(key, _)| Scope::of(key).0 == *scope).max_by_key(|(_, value)| value.json_size())
+        }
+        _ => None,
+    }
+}
+
+/// What must not have changed: the session itself, and the versions of the scopes that a delta changes.
 fn expected(delta: &Delta, known: Expect) -> Expect {
     let touched: BTreeSet<Scope> = delta.iter().map(|(key, _)| Scope::of(key).0).collect();
     let of = |scope, version: Option<Version>| version.filter(|_| touched.contains(&scope));
     Expect {
+        incarnation: known.incarnation,
         session: of(Scope::Session, known.session),
         user: of(Scope::User, known.user),
         app: of(Scope::App, known.app),

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use sessile_conformance::{Between, Call};
 use sessile_live::{LiveEvent, LiveTool, Phase, PhaseTrigger, Scheduling, Script, ToolContext};
 use sessile_session::{
-    BoxError, Commit, CreateSession, Event, EventActions, EventWindow, MemoryStore, SessionError, SessionKey,
-    SessionService,
+    BoxError, Commit, CreateSession, Event, EventActions, EventWindow, Expect, MemoryStore, SessionError,
+    SessionKey, SessionService,
 };
 use sessile_sqlite::SqliteStore;
 
@@ -270,6 +270,50 @@ scenarios! {
         assert_eq!(session.state().get::<u32>("app:app:x"), Some(1)); // it is still there while the session lasts
     }
 
+    async fn a_value_that_exceeds_the_limit_of_its_scope_keeps_nothing_else_from_being_stored() {
+        let service = SessionService::new(MemoryStore::new()).with_max_scope_bytes(1_000);
+        let script = Script::new().wait_for("clientContent").send(wrote("ok")).send(turn_complete()).again();
+        let mut session = connect(script, |live| live.session(service.clone(), key())).await;
+        session.state().set("large", "x".repeat(2_000));
+        session.state().set("small", "y".repeat(100));
+        session.state().set("user:name", "Ada");
+        session.handle.send_text("hi").await.unwrap();
+        let error = session.error().await;
+        assert!(error.contains("\"large\"") && error.contains("at most 1000"), "{error}");
+        session.turn().await;
+        session.state().set("later", 1);
+        session.handle.send_text("again").await.unwrap();
+        session.turn().await;
+        let stored = service.get(&key(), EventWindow::ALL).await.unwrap().unwrap();
+        let keys: Vec<_> = stored.state().keys().collect();
+        assert_eq!(keys, ["later", "live:turn_count", "small", "user:name"]);
+        assert_eq!(stored.events().iter().map(|event| event.text()).collect::<Vec<_>>(), ["hi", "ok", "again", "ok"]);
+        assert_eq!(session.state().get::<u64>("session:error_count"), Some(1), "it is told once");
+    }
+
+    async fn a_session_that_was_deleted_and_created_again_is_not_written_to() {
+        let service = SessionService::new(MemoryStore::new());
+        let script = Script::new().wait_for("clientContent").send(wrote("ok")).send(turn_complete()).again();
+        let mut session = connect(script, |live| live.session(service.clone(), key())).await;
+        session.state().set("own", 1);
+        session.handle.send_text("one").await.unwrap();
+        session.turn().await;
+        service.delete(&key(), Expect::default()).await.unwrap();
+        let new = CreateSession::new("desk", "ada").with_id("s1").with_state([("new", json!(1))]);
+        service.create(new).await.unwrap();
+        for text in ["two", "three"] {
+            session.state().modify("own", 0, |n: u32| n + 1);
+            session.handle.send_text(text).await.unwrap();
+            let error = session.error().await;
+            assert!(error.contains("deleted and created again"), "{error}");
+            session.turn().await;
+        }
+        let stored = service.get(&key(), EventWindow::ALL).await.unwrap().unwrap();
+        assert_eq!(json!(stored.state().to_map()), json!({"new": 1}));
+        assert!(stored.events().is_empty());
+        assert!(!session.state().contains("new"), "nor is the other session's state taken in");
+    }
+
     async fn a_store_that_fails_is_an_error_and_the_turn_is_stored_with_the_next() {
         let fails = Arc::<AtomicBool>::default();
         let service = SessionService::new(flaky(fails.clone()));
@@ -345,7 +389,7 @@ scenarios! {
         session.turn().await;
         assert_eq!(notes().await, ("fine".to_owned(), 3), "a value that can be stored is stored again");
         let stored = service.get(&key(), EventWindow::ALL).await.unwrap().unwrap();
-        let times: Vec<f64> = stored.events().iter().map(|event| event.timestamp).collect();
+        let times: Vec<f64> = stored.events().iter().map(|event| event.time()).collect();
         assert!(times.is_sorted_by(|before, after| before < after), "google-adk orders by time: {times:?}");
         let texts: Vec<String> = stored.events().iter().map(|event| event.text()).collect();
         assert!(texts.contains(&"one".to_owned()) && texts.contains(&"three".to_owned()), "{texts:?}");
@@ -370,8 +414,8 @@ fn holding_zero(commit: &Commit) -> Option<SessionError> {
     let reason = "it contains U+0000".to_owned();
     let holds_zero = |text: &str| text.contains("\\u0000");
     let delta = &commit.event.actions.state_delta;
-    if let Some((key, _)) = delta.iter().find(|(_, value)| holds_zero(&value.to_string())) {
-        return Some(SessionError::InvalidState { key: key.clone(), reason });
+    if let Some((key, _)) = delta.values().find(|(_, value)| holds_zero(&value.to_string())) {
+        return Some(SessionError::InvalidState { key: key.to_owned(), reason });
     }
     let id = commit.event.id.clone();
     holds_zero(&commit.event.to_stored_json().unwrap()).then_some(SessionError::InvalidEvent { id, reason })

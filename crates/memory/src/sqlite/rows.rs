@@ -41,7 +41,7 @@ impl NewRow {
         Ok(Some(Self {
             id: event.id.clone(),
             author: event.author.clone(),
-            time: event.timestamp,
+            time: event.time(),
             content: serde_json::to_string(&Stored(content)).map_err(doing("write a memory as JSON"))?,
             text: cut(spaced(&composed(&text)).to_lowercase()),
         }))

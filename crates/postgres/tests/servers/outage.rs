@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sessile_postgres::PostgresStore;
 use sessile_session::{
-    CreateSession, Event, EventActions, EventWindow, Session, SessionError, SessionKey, SessionService,
+    CreateSession, Event, EventActions, EventWindow, Expect, ScopeKey, Session, SessionError, SessionKey,
+    SessionService, StateWrite,
 };
 use sessile_state::Delta;
 use tokio_postgres::NoTls;
@@ -22,7 +23,7 @@ fn event(id: &str, delta: Value) -> Event {
     Event {
         id: id.to_owned(),
         actions: EventActions::from_delta(delta),
-        timestamp: 5.0,
+        timestamp: Some(5.0),
         ..Event::new("agent")
     }
 }
@@ -52,7 +53,7 @@ async fn a_server_that_went_away_is_used_again_when_it_is_back() {
         service.get(&key("s"), EventWindow::ALL).await.map(drop).unwrap_err(),
         service.append_to(&key("s"), event("e2", json!({}))).await.map(drop).unwrap_err(),
         service.create(CreateSession::new("shop", "ada")).await.map(drop).unwrap_err(),
-        service.delete(&key("s"), None).await.map(drop).unwrap_err(),
+        service.delete(&key("s"), Expect::default()).await.map(drop).unwrap_err(),
         service.app_state("shop").await.map(drop).unwrap_err(),
     ] {
         assert!(matches!(error, SessionError::Unavailable { .. }), "nothing was done: {error:?}");
@@ -76,7 +77,7 @@ async fn a_commit_that_the_server_took_with_it_is_in_doubt_and_can_be_repeated()
         let service = service.clone();
         tokio::spawn(async move { service.append_to(&key("s"), event("e1", json!({"user:a": 1}))).await })
     };
-    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%sessile_append%' AND wait_event_type = 'Lock'";
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%sessile_commit%' AND wait_event_type = 'Lock'";
     while holder.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) == 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -98,7 +99,7 @@ async fn a_commit_whose_answer_is_lost_is_done_once() {
         service.create(CreateSession::new("shop", "ada").with_id(id)).await.unwrap();
     }
     service.append_to(&key("s"), event("e1", json!({"app:n": 1}))).await.unwrap();
-    service.delete(&key("none"), None).await.unwrap();
+    service.delete(&key("none"), Expect::default()).await.unwrap();
     let n = |value: i32| Delta::from_iter([("n", json!(value))]);
     service.write_app_state("shop", &n(2)).await.unwrap();
 
@@ -116,45 +117,68 @@ async fn a_commit_whose_answer_is_lost_is_done_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_repeated_is_reported_as_in_doubt() {
+async fn a_creation_or_a_write_of_shared_state_whose_answer_is_lost_is_done_once_and_answered() {
     let cluster = Cluster::start();
     let proxy = Proxy::start(cluster.port()).await;
     // One connection, so that a statement that was used once is known on it.
     let url =
         format!("postgresql://postgres@127.0.0.1:{}/postgres?sslmode=disable&pool_size=1", proxy.port());
-    let create = |id: &str| CreateSession::new("shop", "ada").with_id(id);
-    let n = |value: i32| Delta::from_iter([("n", json!(value))]);
+    let service = service(&url).await;
+    let create =
+        |id: &str| CreateSession::new("shop", "ada").with_id(id).with_state(json!({"user:made": id}));
+    service.create(create("s")).await.unwrap();
 
-    let first = service(&url).await;
-    first.create(create("s")).await.unwrap();
     proxy.lose_the_next_answer();
-    assert_in_doubt(first.create(create("doubtful")).await, "create it again");
-    assert!(stored(&first, "doubtful").await.is_some());
-    assert!(matches!(first.create(create("doubtful")).await, Err(SessionError::AlreadyExists { .. })));
+    let made = service.create(create("repeated")).await.unwrap();
+    assert_eq!(stored(&service, "repeated").await.unwrap().incarnation(), made.incarnation());
+    assert_eq!(made.state().get::<String>("user:made").as_deref(), Some("repeated"));
+    assert!(matches!(service.create(create("repeated")).await, Err(SessionError::AlreadyExists { .. })));
+    let user = ScopeKey::User("shop".to_owned(), "ada".to_owned());
+    let versions = service.store().scope_changes(&user, 0, 10).await.unwrap();
+    assert_eq!(versions.len(), 2, "shared state was changed once by each creation");
 
-    first.delete(&key("none"), None).await.unwrap();
+    let add = || {
+        let mut delta = Delta::new();
+        delta.add("n", 1);
+        delta
+    };
+    let first = service.write_app_state("shop", add()).await.unwrap();
     proxy.lose_the_next_answer();
-    assert_in_doubt(first.delete(&key("doubtful"), None).await, "delete it again");
-    assert!(!first.delete(&key("doubtful"), None).await.unwrap());
-
-    first.write_app_state("shop", &n(1)).await.unwrap();
-    proxy.lose_the_next_answer();
-    assert_in_doubt(first.write_app_state("shop", &n(2)).await, "read the state");
-    assert_eq!(json!(first.app_state("shop").await.unwrap()), json!({"n": 2}));
+    let second = service.write_app_state("shop", add()).await.unwrap();
+    assert_eq!((second.version, json!(*second.state)), (first.version + 1, json!({"n": 2})));
+    assert_eq!(json!(service.app_state("shop").await.unwrap()), json!({"n": 2}));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_is_made_and_cannot_be_read_is_in_doubt() {
+async fn what_cannot_be_repeated_or_gets_no_answer_is_reported_as_in_doubt() {
     let cluster = Cluster::start();
     let proxy = Proxy::start(cluster.port()).await;
     let url =
         format!("postgresql://postgres@127.0.0.1:{}/postgres?sslmode=disable&pool_size=1", proxy.port());
     let service = service(&url).await;
     let create = |id: &str| CreateSession::new("shop", "ada").with_id(id);
+    service.create(create("doubtful")).await.unwrap();
+    service.delete(&key("none"), Expect::default()).await.unwrap();
+    proxy.lose_the_next_answer();
+    assert_in_doubt(service.delete(&key("doubtful"), Expect::default()).await, "delete it again");
+    assert!(!service.delete(&key("doubtful"), Expect::default()).await.unwrap());
+
     service.create(create("s")).await.unwrap();
-    // The answer of the commit comes through, and none of those to the reads after it.
-    proxy.lose_all_answers_after(1);
-    assert_in_doubt(service.create(create("unread")).await, "create it again");
+    proxy.lose_all_answers_after(0);
+    assert_in_doubt(service.create(create("unanswered")).await, "create it again");
     proxy.mend();
-    assert!(matches!(service.create(create("unread")).await, Err(SessionError::AlreadyExists { .. })));
+    assert!(matches!(service.create(create("unanswered")).await, Err(SessionError::AlreadyExists { .. })));
+    let write = || StateWrite { request: Some("r1".to_owned()), ..StateWrite::new(app(), json!({"n": 1})) };
+    service.write_app_state("shop", json!({"n": 0})).await.unwrap();
+    proxy.lose_all_answers_after(0);
+    assert_in_doubt(service.write_state(write()).await, "the same request id");
+    proxy.mend();
+    service.write_app_state("shop", json!({"later": 2})).await.unwrap();
+    let repeated = service.write_state(write()).await.unwrap();
+    assert_eq!(json!(*repeated.state), json!({"n": 1}), "it was done, and tells what it did then");
+    assert_eq!(json!(service.app_state("shop").await.unwrap()), json!({"n": 1, "later": 2}));
+}
+
+fn app() -> ScopeKey {
+    ScopeKey::App("shop".to_owned())
 }

@@ -3,13 +3,15 @@ use std::time::Duration;
 
 use crate::error::ApiError;
 
-/// Who is asking, and what they may do.
+/// The caller, and what it may do.
 #[derive(Debug, Clone)]
 pub struct Principal {
-    /// The one user they act for; `None` is any, which is so without authentication and for admins.
-    user: Option<Arc<str>>,
+    /// Whose token it is; `None` without authentication.
+    name: Option<Arc<str>>,
+    /// Whether it acts for every user, and not only for the one that it is.
+    any_user: bool,
     rights: Rights,
-    /// When their token stops being valid, in seconds since 1970; `None` is never.
+    /// When its token stops being valid, in seconds since 1970; `None` is never.
     expires: Option<f64>,
 }
 
@@ -23,16 +25,17 @@ pub struct Rights {
 }
 
 impl Principal {
-    /// Whoever it is, when authentication is off.
+    /// An unknown caller, when authentication is off. It may do everything.
     pub fn anyone() -> Self {
-        Self { user: None, rights: Rights { admin: true, write_app: true }, expires: None }
+        Self { name: None, any_user: true, rights: Rights { admin: true, write_app: true }, expires: None }
     }
 
     /// A user with these rights. An admin acts for every user, and writes `app:` keys.
     pub fn new(user: impl Into<Arc<str>>, rights: Rights) -> Self {
+        let name = Some(user.into());
         match rights.admin {
-            true => Self::anyone(),
-            false => Self { user: Some(user.into()), rights, expires: None },
+            true => Self { name, ..Self::anyone() },
+            false => Self { name, any_user: false, rights, expires: None },
         }
     }
 
@@ -56,15 +59,20 @@ impl Principal {
         }
     }
 
-    /// The one user they act for, if it is one.
+    /// Whose token it is, for the history of what is changed; `None` without authentication.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The one user that it acts for, if it is one.
     pub(crate) fn user(&self) -> Option<&str> {
-        self.user.as_deref()
+        self.name.as_deref().filter(|_| !self.any_user)
     }
 
     /// Refuses to act for another user, in the same words whether or not there is such a user.
     pub(crate) fn acts_for(&self, user: &str) -> Result<(), ApiError> {
-        match &self.user {
-            Some(own) if **own != *user => {
+        match self.user() {
+            Some(own) if own != user => {
                 Err(ApiError::Forbidden("This token does not act for that user".to_owned()))
             }
             _ => Ok(()),

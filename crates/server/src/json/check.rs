@@ -1,13 +1,14 @@
 //! Comparing a value with its description. All problems are found, not only the first.
 
 use serde_json::json;
+use sessile_state::{Operations, SharedValue};
 
-use super::model::{Field, Kind, Model, Presence};
+use super::model::{Field, Kind, Model, Presence, is_called};
 use super::parse::{Node, Value};
 use super::problem::{Problem, Step};
 
 /// So many problems are told at once.
-const MOST_PROBLEMS: usize = 100;
+pub(crate) const MOST_PROBLEMS: usize = 100;
 
 /// What is wrong with a value that should be a model.
 pub(crate) fn check(node: &Node<'_>, model: &Model) -> Vec<Problem> {
@@ -38,6 +39,12 @@ pub(crate) fn flag(node: &Node<'_>) -> Option<bool> {
     }
 }
 
+/// A field of an object, as it was sent.
+type Entry<'a> = (std::borrow::Cow<'a, str>, Node<'a>);
+
+/// How the names of notes begin that only a commit writes, see [`sessile_session::OPERATIONS`].
+const RESERVED: &str = "sessile:";
+
 struct Check {
     path: Vec<Step>,
     problems: Vec<Problem>,
@@ -52,6 +59,7 @@ impl Check {
         for field in model.fields {
             self.field(node, entries, field);
         }
+        self.some_of(node, entries, model.some_of);
         if model.closed {
             let known = |name: &str| model.fields.iter().any(|field| field.is_called(name));
             for (name, value) in entries.iter().filter(|(name, _)| !known(name)) {
@@ -62,7 +70,18 @@ impl Check {
         }
     }
 
-    fn field(&mut self, parent: &Node<'_>, entries: &[(std::borrow::Cow<'_, str>, Node<'_>)], field: &Field) {
+    /// At least one of these fields must be given.
+    fn some_of(&mut self, parent: &Node<'_>, entries: &[Entry<'_>], names: &[&str]) {
+        let Some(first) = names.first() else { return };
+        let is_given = |(name, node): &Entry<'_>| {
+            !matches!(node.value, Value::Null) && names.iter().any(|field| is_called(field, name))
+        };
+        if !entries.iter().any(is_given) && !entries.iter().any(|(name, _)| is_called(first, name)) {
+            self.at(Step::name(*first), |check| check.report("missing", "Field required", parent.raw));
+        }
+    }
+
+    fn field(&mut self, parent: &Node<'_>, entries: &[Entry<'_>], field: &Field) {
         let mut given = entries.iter().filter(|(name, _)| field.is_called(name));
         let Some((name, node)) = given.next() else {
             if field.presence == Presence::Required {
@@ -99,6 +118,10 @@ impl Check {
                     self.at(Step::name(&**name), |check| check.value(value, kind));
                 }
             }
+            (Kind::Notes, Value::Object(entries)) => self.notes(entries),
+            (Kind::Operations, _) => self.operations(node),
+            (Kind::Word(words), Value::Text(text)) if words.contains(&&**text) => {}
+            (Kind::Word(words), _) => self.word(words, node),
             (Kind::Integer, Value::Number) if node.raw.parse::<i64>().is_ok() => {}
             (Kind::Bytes, Value::Text(_)) => self.bytes(node),
             (Kind::Flag, _) if flag(node).is_some() => {}
@@ -120,10 +143,34 @@ impl Check {
             (Kind::Integer, _) => self.report("int_type", "Input should be a valid integer", node.raw),
             (Kind::Number, _) => self.report("float_type", "Input should be a valid number", node.raw),
             (Kind::List(_), _) => self.report("list_type", "Input should be a valid list", node.raw),
-            (Kind::Map | Kind::MapOf(_), _) => {
+            (Kind::Map | Kind::MapOf(_) | Kind::Notes, _) => {
                 self.report("dict_type", "Input should be a valid dictionary", node.raw);
             }
         }
+    }
+
+    /// Notes that only a commit writes are refused: a reader would take them for what the commit
+    /// did.
+    fn notes(&mut self, entries: &[Entry<'_>]) {
+        for (name, value) in entries.iter().filter(|(name, _)| name.starts_with(RESERVED)) {
+            let msg = "Only Sessile writes notes whose names begin with sessile:; leave it out (an event removes keys \
+                       with actions.stateRemove)";
+            self.at(Step::name(&**name), |check| check.report("value_error", msg, value.raw));
+        }
+    }
+
+    fn operations(&mut self, node: &Node<'_>) {
+        let read = SharedValue::from_json(node.raw).map_err(|error| error.to_string());
+        if let Err(error) = read.and_then(|given| Operations::from_json(&given)) {
+            self.report("value_error", &format!("Value error, {error}"), node.raw);
+        }
+    }
+
+    fn word(&mut self, words: &[&str], node: &Node<'_>) {
+        let expected = words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" or ");
+        let (msg, ctx) = (format!("Input should be {expected}"), json!({ "expected": expected }));
+        let problem = Problem::new("literal_error", self.path.clone(), msg, node.raw).with_ctx(ctx);
+        self.push(problem);
     }
 
     fn bytes(&mut self, node: &Node<'_>) {
@@ -146,8 +193,8 @@ impl Check {
         self.push(Problem::new(kind, self.path.clone(), msg, input));
     }
 
-    /// Keeps a problem, unless there are so many that nobody would read it: a body of wrong items must not
-    /// become an answer many times its size.
+    /// Keeps a problem, unless there are so many that nobody would read it: a body of wrong items
+    /// must not become an answer many times its size.
     fn push(&mut self, problem: Problem) {
         if self.problems.len() < MOST_PROBLEMS {
             self.problems.push(problem);

@@ -1,6 +1,7 @@
 //! Events and messages as requests bring them.
 
 use super::model::{Field, Kind, Model};
+use super::state::{ON_OVERWRITE, STATE_ABSENT, STATE_OPS, STATE_READ, STATE_REMOVE};
 
 pub(crate) static EVENT: Model = Model::open(
     "Event",
@@ -24,7 +25,7 @@ pub(crate) static EVENT: Model = Model::open(
         Field::optional("errorCode", Kind::Text, "What went wrong, for programs."),
         Field::optional("errorMessage", Kind::Text, "What went wrong, for people."),
         Field::optional("interrupted", Kind::Flag, "Whether the user interrupted the model."),
-        Field::optional("customMetadata", Kind::Map, "The application's own notes."),
+        Field::optional("customMetadata", Kind::Notes, "The application's own notes."),
         Field::optional("usageMetadata", Kind::Map, "Tokens that were used."),
         Field::optional("groundingMetadata", Kind::Map, "Sources of the answer."),
         Field::optional("citationMetadata", Kind::Map, "Quotations in the answer."),
@@ -47,6 +48,11 @@ pub(crate) static ACTIONS: Model = Model::closed(
     "EventActions",
     &[
         Field::defaulted("stateDelta", Kind::Map, "Keys that it sets, with their prefixes."),
+        STATE_REMOVE,
+        STATE_OPS,
+        STATE_READ,
+        STATE_ABSENT,
+        ON_OVERWRITE,
         Field::defaulted("artifactDelta", Kind::MapOf(&Kind::Integer), "Artifacts and their new versions."),
         Field::defaulted("requestedAuthConfigs", Kind::MapOf(&Kind::Map), "Credentials that calls wait for."),
         Field::defaulted(

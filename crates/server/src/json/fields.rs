@@ -1,8 +1,9 @@
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
 use sessile_session::StateMap;
-use sessile_state::SharedValue;
+use sessile_state::{Operations, SharedValue};
 
 use super::check::{check, check_map, flag};
 use super::model::{Model, is_called};
@@ -19,8 +20,22 @@ pub(crate) struct Document<'a> {
 /// The fields of an object that is as its model says.
 #[derive(Debug)]
 pub(crate) struct Fields<'a> {
-    entries: Vec<(std::borrow::Cow<'a, str>, Node<'a>)>,
+    entries: Vec<(Cow<'a, str>, Node<'a>)>,
+    /// Where in the body the object is.
+    path: Vec<Step>,
     limits: &'a Limits,
+}
+
+/// A key of state as a request names it, and where.
+#[derive(Debug)]
+pub(crate) struct NamedKey<'f> {
+    pub(crate) key: &'f str,
+    raw: &'f str,
+    /// The place of the object, and the field that names the key.
+    path: &'f [Step],
+    field: &'static str,
+    /// The key's place, if the field is a list.
+    index: Option<usize>,
 }
 
 impl<'a> Document<'a> {
@@ -38,7 +53,9 @@ impl<'a> Document<'a> {
     pub(crate) fn fields(self, model: &Model) -> Result<Fields<'a>, Vec<Problem>> {
         let problems = check(&self.root, model);
         match self.root.value {
-            Value::Object(entries) if problems.is_empty() => Ok(Fields { entries, limits: self.limits }),
+            Value::Object(entries) if problems.is_empty() => {
+                Ok(Fields { entries, path: vec![Step::name("body")], limits: self.limits })
+            }
             _ => Err(problems),
         }
     }
@@ -72,12 +89,75 @@ impl<'a> Fields<'a> {
         self.get(name)?.raw.parse().ok()
     }
 
+    /// Takes out the fields of an object inside; none if it is left out or null.
+    pub(crate) fn take(&mut self, name: &str) -> Self {
+        let path = self.at(name);
+        let found = self.entries.iter_mut().find(|(key, _)| is_called(name, key));
+        let entries = match found.map(|(_, node)| &mut node.value) {
+            Some(Value::Object(entries)) => std::mem::take(entries),
+            _ => Vec::new(),
+        };
+        Self { entries, path, limits: self.limits }
+    }
+
     /// A map of state keys, each checked against the limits.
     pub(crate) fn state(&self, name: &str) -> Result<Option<StateMap>, Vec<Problem>> {
         let Some(node) = self.get(name).filter(|node| matches!(node.value, Value::Object(_))) else {
             return Ok(None);
         };
-        state(node, self.limits, vec![Step::name("body"), Step::name(name)]).map(Some)
+        state(node, self.limits, self.at(name)).map(Some)
+    }
+
+    /// The state keys that a map or a list names.
+    pub(crate) fn keys(&self, field: &'static str) -> Vec<NamedKey<'_>> {
+        let named = |key, raw, index| NamedKey { key, raw, path: &self.path, field, index };
+        match self.get(field).map(|node| &node.value) {
+            Some(Value::Object(entries)) => {
+                entries.iter().map(|(key, node)| named(&**key, node.raw, None)).collect()
+            }
+            Some(Value::List(items)) => {
+                let texts = items.iter().enumerate().filter_map(|(index, node)| match &node.value {
+                    Value::Text(key) => Some(named(&**key, node.raw, Some(index))),
+                    _ => None,
+                });
+                texts.collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Operations by state key.
+    pub(crate) fn operations(&self, name: &str) -> Result<Vec<(String, Operations)>, Vec<Problem>> {
+        let Some(Value::Object(entries)) = self.get(name).map(|node| &node.value) else {
+            return Ok(Vec::new());
+        };
+        let read = |(key, node): &(Cow<'a, str>, Node<'a>)| {
+            let given = SharedValue::from_json(node.raw).map_err(|error| error.to_string());
+            match given.and_then(|given| Operations::from_json(&given)) {
+                Ok(operations) => Ok((key.clone().into_owned(), operations)),
+                Err(error) => {
+                    let loc = [self.at(name), vec![Step::name(&**key)]].concat();
+                    let msg = format!("Value error, {error}");
+                    Err(vec![Problem::new("value_error", loc, msg, node.raw)])
+                }
+            }
+        };
+        entries.iter().map(read).collect()
+    }
+
+    /// Refuses fields that make no sense here, in the place of ignoring them.
+    pub(crate) fn refuse(&self, names: &[&str], msg: &str) -> Result<(), Vec<Problem>> {
+        let given = |name: &&str| {
+            let node = self.get(name).filter(|node| !matches!(node.value, Value::Null))?;
+            Some(Problem::new("value_error", self.at(name), msg, node.raw))
+        };
+        let problems: Vec<Problem> = names.iter().filter_map(given).collect();
+        if problems.is_empty() { Ok(()) } else { Err(problems) }
+    }
+
+    /// How much a request may hold.
+    pub(crate) fn limits(&self) -> &Limits {
+        self.limits
     }
 
     /// Free notes.
@@ -91,8 +171,7 @@ impl<'a> Fields<'a> {
             return Ok(None);
         };
         serde_json::from_str(node.raw).map(Some).map_err(|error| {
-            let loc = vec![Step::name("body"), Step::name(name)];
-            vec![Problem::new("value_error", loc, format!("Value error, {error}"), node.raw)]
+            vec![Problem::new("value_error", self.at(name), format!("Value error, {error}"), node.raw)]
         })
     }
 
@@ -117,6 +196,30 @@ impl<'a> Fields<'a> {
     fn get(&self, name: &str) -> Option<&Node<'a>> {
         self.entries.iter().find(|(key, _)| is_called(name, key)).map(|(_, node)| node)
     }
+
+    /// The place of a field in the body.
+    fn at(&self, name: &str) -> Vec<Step> {
+        [&self.path[..], &[Step::name(name)]].concat()
+    }
+}
+
+impl NamedKey<'_> {
+    /// Something is wrong with this key.
+    pub(crate) fn problem(&self, kind: &'static str, msg: impl Into<String>) -> Problem {
+        let step = self.index.map_or_else(|| Step::name(self.key), Step::Index);
+        Problem::new(kind, [self.path, &[Step::name(self.field), step]].concat(), msg, self.raw)
+    }
+
+    /// What is wrong with the key if it is longer than the limit.
+    pub(crate) fn too_long(&self, limits: &Limits) -> Option<Problem> {
+        let is_long = self.key.len() > limits.key_length && self.key.chars().count() > limits.key_length;
+        is_long.then(|| self.problem("string_too_long", too_long(limits)))
+    }
+}
+
+/// What is told of a key that is longer than the limit.
+pub(crate) fn too_long(limits: &Limits) -> String {
+    format!("State keys have at most {} characters", limits.key_length)
 }
 
 fn state(node: &Node<'_>, limits: &Limits, path: Vec<Step>) -> Result<StateMap, Vec<Problem>> {
@@ -125,8 +228,7 @@ fn state(node: &Node<'_>, limits: &Limits, path: Vec<Step>) -> Result<StateMap, 
     for (key, value) in entries {
         let at_key = || path.iter().cloned().chain([Step::name(&**key)]).collect();
         if key.chars().count() > limits.key_length {
-            let msg = format!("State keys have at most {} characters", limits.key_length);
-            problems.push(Problem::new("string_too_long", at_key(), msg, value.raw));
+            problems.push(Problem::new("string_too_long", at_key(), too_long(limits), value.raw));
             continue;
         }
         match SharedValue::from_json(value.raw) {

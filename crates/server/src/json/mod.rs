@@ -6,8 +6,11 @@ mod fields;
 mod model;
 mod parse;
 mod problem;
+mod state;
 
+pub(crate) use check::MOST_PROBLEMS;
 pub(crate) use events::{CONTENT, EVENT, PART};
-pub(crate) use fields::{Document, Fields};
+pub(crate) use fields::{Document, Fields, NamedKey, too_long};
 pub(crate) use model::{Field, Kind, Model, Presence, is_called};
 pub(crate) use problem::{Problem, Step};
+pub(crate) use state::{ON_OVERWRITE, STATE_ABSENT, STATE_OPS, STATE_READ, STATE_REMOVE};

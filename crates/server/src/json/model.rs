@@ -6,6 +6,8 @@ pub(crate) struct Model {
     pub(crate) fields: &'static [Field],
     /// Whether fields that are not listed are refused; otherwise they are not looked at.
     pub(crate) closed: bool,
+    /// Fields of which at least one must be given; none if this is empty.
+    pub(crate) some_of: &'static [&'static str],
 }
 
 /// A field, in camelCase; its snake_case spelling is read too.
@@ -31,6 +33,8 @@ pub(crate) enum Presence {
 #[derive(Debug)]
 pub(crate) enum Kind {
     Text,
+    /// One of these texts.
+    Word(&'static [&'static str]),
     Flag,
     Integer,
     Number,
@@ -40,6 +44,10 @@ pub(crate) enum Kind {
     Map,
     /// An object with any keys and values of one kind.
     MapOf(&'static Kind),
+    /// The notes of an application: an object with any keys but those that Sessile itself writes.
+    Notes,
+    /// Operations on a state key: one, or a list of them.
+    Operations,
     /// Any value.
     Any,
     List(&'static Kind),
@@ -49,12 +57,18 @@ pub(crate) enum Kind {
 impl Model {
     /// An object whose other fields are not looked at.
     pub(crate) const fn open(name: &'static str, fields: &'static [Field]) -> Self {
-        Self { name, fields, closed: false }
+        Self { name, fields, closed: false, some_of: &[] }
     }
 
     /// An object without other fields.
     pub(crate) const fn closed(name: &'static str, fields: &'static [Field]) -> Self {
-        Self { name, fields, closed: true }
+        Self { name, fields, closed: true, some_of: &[] }
+    }
+
+    /// With at least one of these fields; a body without them is told that the first is missing.
+    pub(crate) const fn with_some_of(mut self, names: &'static [&'static str]) -> Self {
+        self.some_of = names;
+        self
     }
 }
 

@@ -1,5 +1,6 @@
-//! Live sessions over a WebSocket, in the protocol of ADK: the client sends [`LiveRequest`](request::LiveRequest)s, and gets
-//! events. An application with a live agent is connected to that; any other runs once for each message.
+//! Live sessions over a WebSocket, in the protocol of ADK: the client sends
+//! [`LiveRequest`](request::LiveRequest)s, and gets events. An application with a live agent is
+//! connected to that; any other runs once for each message.
 
 mod recording;
 mod request;
@@ -13,16 +14,16 @@ use axum::response::Response;
 use futures_util::SinkExt;
 use futures_util::StreamExt;
 use futures_util::stream::{SplitSink, SplitStream};
-use sessile_session::{Event, EventWindow, SessionError, SessionKey};
+use sessile_session::{Event, EventActions, EventWindow, SessionError, SessionKey};
 
 use crate::answer;
 use crate::apps::App;
 use crate::auth::Principal;
 use crate::doc::{Answer, Doc, Param};
-use crate::error::{ApiError, chain};
+use crate::error::{AFTER_A_RUN, ApiError, advising, chain};
 use crate::query::Query;
 use crate::server::Shared;
-use crate::size::check_session_delta;
+use crate::state_change::check_lengths;
 use request::LiveRequest;
 pub(crate) use speech::LiveAgent;
 
@@ -152,12 +153,10 @@ impl Talk {
     async fn set(&self, request: &LiveRequest) -> Result<(), ApiError> {
         let delta = request.delta();
         self.principal.writes(delta.iter().map(|(key, _)| key))?;
+        check_lengths(&self.shared.limits, &delta)?;
         if !delta.is_empty() {
-            let Some(session) = self.shared.sessions.get(&self.key, EventWindow::NONE).await? else {
-                return Err(ApiError::not_found("Session not found"));
-            };
-            check_session_delta(&self.shared.limits, &session, &delta)?;
-            self.shared.sessions.append_to(&self.key, Event::new("user").with_delta(&delta)).await?;
+            let event = Event::new("user").with_actions(EventActions::from_delta(delta));
+            self.shared.sessions.append_to(&self.key, event).await.map_err(advising(AFTER_A_RUN))?;
         }
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! What is heard in a conversation, kept as artifacts when the client asks for it, as google-adk does: one file for each side and
-//! turn, and an event of the session that refers to it.
+//! What is heard in a conversation, kept as artifacts when the client asks for it, as google-adk
+//! does: one file for each side and turn, and an event of the session that refers to it.
 
 use std::sync::Arc;
 
@@ -92,7 +92,7 @@ impl Talk {
         let mut event = Event::new(author).with_content(content);
         event.id = self.shared.ids.new_id();
         event.invocation_id = format!("live-{}", self.shared.ids.new_id());
-        event.timestamp = since;
+        event.timestamp = Some(since);
         self.shared.sessions.append_to(&self.key, event.clone()).await?;
         Ok(Some(event))
     }

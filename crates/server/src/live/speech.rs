@@ -1,4 +1,5 @@
-//! A conversation with a live agent: what the client sends goes to it, what happens comes back as events.
+//! A conversation with a live agent: what the client sends goes to it, what happens comes back as
+//! events.
 
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use super::recording::{Recording, Side};
 use super::request::{LiveRequest, given};
 use super::{Socket, Talk};
 use crate::error::ApiError;
+use crate::state_change::check_lengths;
 
 /// Describes a live session further, and connects it.
 pub(crate) type LiveAgent =
@@ -105,7 +107,8 @@ impl Talk {
         result
     }
 
-    /// Keeps the model's voice, and saves what was heard when somebody interrupts or a turn is complete.
+    /// Keeps the model's voice, and saves what was heard when somebody interrupts or a turn is
+    /// complete.
     async fn keep(&self, recording: &mut Option<Recording>, event: &LiveEvent) -> Vec<Event> {
         match (recording.as_mut(), event) {
             (Some(recording), LiveEvent::Audio(samples)) => {
@@ -155,6 +158,7 @@ impl Talk {
     async fn pass_on(&self, session: &LiveHandle, request: LiveRequest) -> Result<bool, ApiError> {
         let delta = request.delta();
         self.principal.writes(delta.iter().map(|(key, _)| key))?;
+        check_lengths(&self.shared.limits, &delta)?;
         // The live session stores it with the turn.
         session.state().try_apply(&delta).map_err(|error| ApiError::BadRequest(error.to_string()))?;
         if given(request.activity_start.as_ref()) {
@@ -195,7 +199,7 @@ impl Talk {
     /// What happened, as ADK's clients read it; what they do not know is left out.
     fn event(&self, agent: &str, happened: LiveEvent) -> Option<Event> {
         let mut event = Event::new(agent);
-        event.timestamp = self.shared.clock.now();
+        event.timestamp = Some(self.shared.clock.now());
         event.id = self.shared.ids.new_id();
         let transcript =
             |text: &str, finished| Some(Opaque::from(json!({"text": text, "finished": finished})));

@@ -9,6 +9,7 @@ use super::request::LiveRequest;
 use super::{Socket, Talk};
 use crate::error::ApiError;
 use crate::run::{Order, Running};
+use crate::state_change::check_lengths;
 
 impl Talk {
     /// Runs the agent once for each message, until the client closes.
@@ -44,10 +45,10 @@ impl Talk {
     ) -> Result<bool, ApiError> {
         let delta = request.delta();
         self.principal.writes(delta.iter().map(|(key, _)| key))?;
+        check_lengths(&self.shared.limits, &delta)?;
         let config = RunConfig {
             streaming: Streaming::Pieces,
             max_llm_calls: self.shared.max_llm_calls,
-            max_state: Some(self.shared.limits.state),
             yield_user_message: true,
             ..RunConfig::default()
         };
@@ -82,7 +83,7 @@ impl Talk {
         let mut complete = Event::new(author);
         complete.invocation_id = running.invocation();
         complete.turn_complete = Some(true);
-        complete.timestamp = self.shared.clock.now();
+        complete.timestamp = Some(self.shared.clock.now());
         socket.send(&complete).await
     }
 }

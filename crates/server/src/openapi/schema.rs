@@ -65,7 +65,17 @@ impl Schemas {
             },
         });
         let detail = json!({ "anyOf": [{ "type": "string" }, { "type": "array", "items": problem }] });
-        let failure = json!({ "type": "object", "required": ["detail"], "properties": { "detail": detail } });
+        let current = json!({
+            "type": "object",
+            "description": "If keys do not hold what the request had read (409): what they hold.",
+        });
+        let absent = json!({
+            "type": "array",
+            "items": { "type": "string" },
+            "description": "If keys do not hold what the request had read (409): those that are absent.",
+        });
+        let properties = json!({ "detail": detail, "current": current, "absent": absent });
+        let failure = json!({ "type": "object", "required": ["detail"], "properties": properties });
         self.0.insert("Failure", failure);
         reference("Failure")
     }
@@ -107,6 +117,10 @@ impl Schemas {
         if !required.is_empty() {
             schema["required"] = json!(required);
         }
+        if !model.some_of.is_empty() {
+            let each = model.some_of.iter().map(|name| json!({ "required": [name] }));
+            schema["anyOf"] = each.collect();
+        }
         if model.closed {
             schema["additionalProperties"] = json!(false);
         }
@@ -116,16 +130,34 @@ impl Schemas {
     fn kind(&mut self, kind: &'static Kind) -> Value {
         match kind {
             Kind::Text => json!({ "type": "string" }),
+            Kind::Word(words) => json!({ "type": "string", "enum": words }),
             Kind::Flag => json!({ "type": "boolean" }),
             Kind::Integer => json!({ "type": "integer" }),
             Kind::Number => json!({ "type": "number" }),
             Kind::Bytes => json!({ "type": "string", "contentEncoding": "base64" }),
-            Kind::Map => json!({ "type": "object", "additionalProperties": true }),
+            Kind::Operations => self.operations(),
+            Kind::Map | Kind::Notes => json!({ "type": "object", "additionalProperties": true }),
             Kind::MapOf(kind) => json!({ "type": "object", "additionalProperties": self.kind(kind) }),
             Kind::Any => json!({}),
             Kind::List(kind) => json!({ "type": "array", "items": self.kind(kind) }),
             Kind::Object(model) => self.model(model),
         }
+    }
+
+    /// One operation on a state key, or a list of them.
+    fn operations(&mut self) -> Value {
+        let object = |name: &str, properties: Value| json!({ "type": "object", "required": [name], "properties": properties, "additionalProperties": false });
+        let (number, list) = (json!({ "type": "number" }), json!({ "type": "array" }));
+        let operation = json!({
+            "anyOf": [
+                object("add", json!({ "add": number, "min": number, "max": number })),
+                object("append", json!({ "append": list })),
+                object("union", json!({ "union": { "anyOf": [list, { "type": "object" }] } })),
+            ],
+        });
+        self.0.insert("StateOperation", operation);
+        let one = reference("StateOperation");
+        json!({ "anyOf": [one, { "type": "array", "items": one, "minItems": 1 }] })
     }
 }
 

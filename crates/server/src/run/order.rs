@@ -1,13 +1,12 @@
 use sessile_agent::{RunConfig, RunRequest, Runner, Streaming};
-use sessile_session::{EventWindow, SessionError, SessionKey};
-use sessile_state::Delta;
+use sessile_session::{SessionError, SessionKey};
 
 use crate::auth::Principal;
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::json::{CONTENT, Field, Kind, Model};
+use crate::json::{CONTENT, Field, Kind, Model, STATE_OPS, STATE_REMOVE};
 use crate::server::Shared;
-use crate::size::check_session_delta;
+use crate::state_change::{GUARDS, Keys, StateChange};
 
 pub(crate) static REQUEST: Model = Model::open(
     "RunAgentRequest",
@@ -17,16 +16,22 @@ pub(crate) static REQUEST: Model = Model::open(
         Field::required("sessionId", Kind::Text, "The session."),
         Field::optional("newMessage", Kind::Object(&CONTENT), "What the user says."),
         Field::defaulted("streaming", Kind::Flag, "Whether answers come in pieces too."),
-        Field::optional("stateDelta", Kind::Map, "Keys to set, with their prefixes."),
+        Field::optional(
+            "stateDelta",
+            Kind::Map,
+            "Keys to set, with their prefixes; committed with the message.",
+        ),
+        STATE_REMOVE,
+        STATE_OPS,
         Field::optional("functionCallEventId", Kind::Text, "The event whose call is answered."),
         Field::optional("invocationId", Kind::Text, "The invocation to go on with."),
-        Field::optional("customMetadata", Kind::Map, "Notes for every event of the run."),
+        Field::optional("customMetadata", Kind::Notes, "Notes for every event of the run."),
         Field::optional("serviceTier", Kind::Text, "Accepted, and not used."),
         Field::defaulted("detach", Kind::Flag, "Whether the run goes on when its client is gone."),
     ],
 );
 
-/// A run that someone asked for, and may have.
+/// A run that a caller asked for and is allowed to have.
 pub(crate) struct Order {
     pub(crate) key: SessionKey,
     pub(crate) runner: Runner,
@@ -39,7 +44,7 @@ pub(crate) struct Order {
 
 impl Order {
     /// Reads a request; `pieces` says whether this endpoint can send pieces.
-    pub(crate) async fn read(
+    pub(crate) fn read(
         shared: &Shared,
         principal: &Principal,
         body: &Body,
@@ -53,12 +58,14 @@ impl Order {
             let text = "app_name is required when ADK_DEFAULT_APP_NAME is not set";
             return Err(ApiError::BadRequest(text.to_owned()));
         };
-        let delta: Delta = fields.state("stateDelta")?.unwrap_or_default().into_iter().collect();
+        let text =
+            "A run compares nothing; use stateRead and stateAbsent with PATCH or with an appended event";
+        fields.refuse(&GUARDS, text)?;
+        let delta = StateChange::read(&fields, Keys::Prefixed)?.delta;
         principal.writes(delta.iter().map(|(key, _)| key))?;
         let runner = shared.apps.find(&app)?.runner().clone();
         let id = fields.text("sessionId").unwrap_or_default();
         let key = SessionKey::new(app, &user, &id).map_err(SessionError::from)?;
-        check_size(shared, &key, &delta).await?;
         let streaming = match pieces && fields.flag("streaming") {
             true => Streaming::Pieces,
             false => Streaming::Whole,
@@ -67,7 +74,6 @@ impl Order {
             streaming,
             custom_metadata: fields.map("customMetadata")?.unwrap_or_default(),
             max_llm_calls: shared.max_llm_calls,
-            max_state: Some(shared.limits.state),
             // The first event then tells the invocation's id before any model is asked.
             yield_user_message: true,
             ..RunConfig::default()
@@ -82,17 +88,5 @@ impl Order {
             detach: fields.flag("detach"),
             split_artifacts: fields.text("functionCallEventId").is_none_or(|id| id.is_empty()),
         })
-    }
-}
-
-/// Refuses a delta after which a scope would be too large. A session that is not there is the
-/// runner's business.
-async fn check_size(shared: &Shared, key: &SessionKey, delta: &Delta) -> Result<(), ApiError> {
-    if delta.is_empty() {
-        return Ok(());
-    }
-    match shared.sessions.get(key, EventWindow::NONE).await? {
-        Some(session) => check_session_delta(&shared.limits, &session, delta),
-        None => Ok(()),
     }
 }

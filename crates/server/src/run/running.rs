@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::order::Order;
 use super::runs::Ticket;
-use crate::error::{ApiError, chain};
+use crate::error::{AFTER_A_RUN, ApiError, chain};
 use crate::quota::Place;
 use crate::server::Shared;
 use crate::trace::Recorder;
@@ -52,8 +52,8 @@ impl Ended {
             Self::Failed(RunError::Session(SessionError::Backend { action, .. })) => {
                 format!("cannot {action}; the server's log has the cause")
             }
-            Self::Failed(RunError::Session(SessionError::InDoubt { action, advice, .. })) => {
-                format!("tried to {action}, which is done or not done; {advice}")
+            Self::Failed(RunError::Session(SessionError::InDoubt { action, .. })) => {
+                format!("tried to {action}, which is done or not done; {AFTER_A_RUN}")
             }
             other => other.to_string(),
         }
@@ -137,8 +137,8 @@ impl Entered {
         if self.shared.runs.is_stopping() { Ended::Stopped } else { Ended::Cancelled }
     }
 
-    /// Stores that the server ended the run, for whoever looks for its answer later. An agent that fails
-    /// stores it itself, and whoever cancels a run knows.
+    /// Stores that the server ended the run, for whoever looks for its answer later. An agent that
+    /// fails stores it itself, and whoever cancels a run knows.
     async fn store_end(&self, ended: &Ended) {
         if !matches!(ended, Ended::Stopped | Ended::TooLong(_)) {
             return;

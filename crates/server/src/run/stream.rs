@@ -26,7 +26,7 @@ pub(crate) async fn run_sse(
     principal: Principal,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let order = Order::read(&shared, &principal, &body, true).await?;
+    let order = Order::read(&shared, &principal, &body, true)?;
     drop(body);
     let (split, is_detached) = (order.split_artifacts, order.detach);
     let running = Running::begin(&shared, order).await?;

@@ -23,7 +23,7 @@ pub(crate) async fn run(
     principal: Principal,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let order = Order::read(&shared, &principal, &body, false).await?;
+    let order = Order::read(&shared, &principal, &body, false)?;
     drop(body);
     if order.detach {
         let split = order.split_artifacts;

@@ -1,19 +1,19 @@
-use std::sync::Arc;
-
 use axum::extract::State;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
-use sessile_session::{Event, EventWindow, Session, SessionKey, Version};
+use sessile_session::{Append, Event};
 
-use super::change::commit;
 use crate::answer;
 use crate::auth::Principal;
 use crate::body::Body;
 use crate::doc::{Answer, BodyDoc, Doc, IF_MATCH};
-use crate::error::ApiError;
+use crate::error::{ApiError, advising};
+use crate::etag::Tag;
+use crate::if_match::IfMatch;
 use crate::json::EVENT;
 use crate::place::OfSession;
 use crate::server::Shared;
+use crate::state_change::BesideEvent;
 
 pub(crate) const APPEND: Doc = Doc::new(
     "sessions",
@@ -25,74 +25,40 @@ pub(crate) const APPEND: Doc = Doc::new(
 .failing(&[400, 403, 404, 409, 412, 413])
 .admin();
 
-/// An event says what an agent did, and an agent goes on from there; so only whoever runs agents may append
-/// it. The same event again, with its id, answers as the first time, whatever the session is now.
+/// When the session was last changed, by this event, in Unix seconds. It is not part of the event,
+/// so it is a header.
+pub(crate) const UPDATE_TIME: HeaderName = HeaderName::from_static("sessile-last-update-time");
+
+/// An event says what an agent did, and agents go on from there; so only those who run agents may
+/// append it. The same event again, with its id, answers as the first time, whatever the session is
+/// now. Nothing is read before the commit.
 pub(crate) async fn append(
     State(shared): State<Shared>,
     OfSession(key): OfSession,
     principal: Principal,
-    headers: HeaderMap,
+    if_match: IfMatch,
     body: Body,
 ) -> Result<Response, ApiError> {
     principal.is_admin()?;
-    let event: Event = body.whole(&EVENT)?;
+    let mut fields = body.fields(&EVENT)?;
+    let beside = BesideEvent::read(&fields.take("actions"))?;
+    let mut event: Event = body.whole()?;
+    beside.complete(&mut event);
     if event.is_partial() {
         let text = "A partial event is never stored; append the whole event when it is complete";
         return Err(ApiError::BadRequest(text.to_owned()));
     }
-    let expected = answer::expected(&headers)?;
-    let Some(mut session) = shared.sessions.get(&key, EventWindow::NONE).await? else {
-        return Err(ApiError::not_found("Session not found"));
-    };
-    let expected = match expected {
-        Some(expected)
-            if expected < session.version() && is_after(&shared, &key, expected, &event).await? =>
-        {
-            None
-        }
-        expected => expected,
-    };
-    let event = commit_once(&shared, &mut session, event, expected).await?;
-    let mut response = answer::json(&*event)?;
-    response.headers_mut().insert(header::ETAG, answer::etag(session.version()));
+    let expect = if_match.session(&shared, &key).await?;
+    let append = Append { event, expect, guards: beside.guards };
+    let appended = shared.sessions.append_answering(&key, append).await;
+    let appended = appended.map_err(advising("send the same event with its id again"))?;
+    let mut response = answer::tagged(&*appended.event, Tag::from(&appended))?;
+    response.headers_mut().insert(UPDATE_TIME, seconds(appended.update_time)?);
     Ok(response)
 }
 
-/// Whether an event with this id was appended after a version: then the one who expects that version asks
-/// again, because the answer did not arrive.
-async fn is_after(
-    shared: &Shared,
-    key: &SessionKey,
-    version: Version,
-    event: &Event,
-) -> Result<bool, ApiError> {
-    if event.id.is_empty() {
-        return Ok(false);
-    }
-    let session = shared.sessions.get(key, EventWindow::after_version(version)).await?;
-    Ok(session.is_some_and(|session| session.events().iter().any(|other| other.id == event.id)))
-}
-
-/// Appends an event. One without a time got the server's; so the same event again has the time that is stored.
-async fn commit_once(
-    shared: &Shared,
-    session: &mut Session,
-    event: Event,
-    expected: Option<Version>,
-) -> Result<Arc<Event>, ApiError> {
-    let again = (event.timestamp == 0.0 && !event.id.is_empty()).then(|| event.clone());
-    let refused = match commit(shared, session, event, expected).await {
-        Err(refused @ ApiError::Conflict(_)) => refused,
-        outcome => return outcome,
-    };
-    let Some(mut again) = again else { return Err(refused) };
-    let stored = shared.sessions.get(session.key(), EventWindow::ALL).await?;
-    let stored = stored.iter().flat_map(|session| session.events()).find(|other| other.id == again.id);
-    match stored {
-        Some(stored) => {
-            again.timestamp = stored.timestamp;
-            commit(shared, session, again, expected).await
-        }
-        None => Err(refused),
-    }
+/// A time as JSON would print it.
+fn seconds(time: f64) -> Result<HeaderValue, ApiError> {
+    HeaderValue::try_from(serde_json::Value::from(time).to_string())
+        .map_err(|source| ApiError::Failed { action: "write the answer", source: source.into() })
 }

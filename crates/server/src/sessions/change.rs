@@ -1,96 +1,55 @@
-use std::sync::Arc;
-
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::response::Response;
-use sessile_session::{Event, OnConflict, Session, SessionError, Version};
-use sessile_state::{Delta, Scope};
+use sessile_session::{Append, EventActions};
 
 use crate::answer;
 use crate::auth::Principal;
 use crate::body::Body;
-use crate::doc::{Answer, BodyDoc, Doc, IF_MATCH, WINDOW};
+use crate::doc::{Answer, BodyDoc, CONDITIONS, Doc, WINDOW};
 use crate::error::ApiError;
-use crate::json::{Field, Fields, Kind, Model};
+use crate::idempotency_key::IdempotencyKey;
+use crate::if_match::IfMatch;
+use crate::json::{Field, Kind, Model, ON_OVERWRITE, STATE_ABSENT, STATE_OPS, STATE_READ, STATE_REMOVE};
 use crate::place::OfSession;
 use crate::query::Query;
 use crate::server::Shared;
-use crate::size::check_session_delta;
+use crate::state_change::{Keys, StateChange};
 
 pub(crate) const CHANGE: Doc =
     Doc::new("sessions", "Changes the state of a session without running an agent.", Answer::One("Session"))
         .with_query(WINDOW)
-        .with_headers(IF_MATCH)
+        .with_headers(CONDITIONS)
         .with_body(BodyDoc::Required(&REQUEST))
-        .failing(&[400, 403, 404, 412, 413]);
+        .failing(&[400, 403, 404, 409, 412, 413]);
 
 static REQUEST: Model = Model::open(
     "UpdateSessionRequest",
     &[
-        Field::required("stateDelta", Kind::Map, "Keys to set, with their prefixes; null is a value."),
-        Field::optional("stateRemove", Kind::List(&Kind::Text), "Keys to remove, with their prefixes."),
+        Field::defaulted("stateDelta", Kind::Map, "Keys to set, with their prefixes; null is a value."),
+        STATE_REMOVE,
+        STATE_OPS,
+        STATE_READ,
+        STATE_ABSENT,
+        ON_OVERWRITE,
     ],
-);
+)
+.with_some_of(&["stateDelta", "stateRemove", "stateOps"]);
 
-/// A body with `stateRemove` needs no `stateDelta`.
-static REMOVAL: Model = Model::open(
-    "RemoveStateRequest",
-    &[
-        Field::defaulted("stateDelta", Kind::Map, "Keys to set."),
-        Field::required("stateRemove", Kind::List(&Kind::Text), "Keys to remove."),
-    ],
-);
-
+/// One commit, whose answer is the session as of that commit. Without `If-Match` the change is
+/// merged, key by key, with what is stored then.
 pub(crate) async fn change(
     State(shared): State<Shared>,
     OfSession(key): OfSession,
     principal: Principal,
-    headers: HeaderMap,
+    if_match: IfMatch,
+    request: IdempotencyKey,
     query: Query,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let delta = delta(&fields(&body)?)?;
+    let StateChange { delta, guards } = StateChange::read(&body.fields(&REQUEST)?, Keys::Prefixed)?;
     principal.writes(delta.iter().map(|(key, _)| key))?;
-    let expected = answer::expected(&headers)?;
-    let Some(mut session) = shared.sessions.get(&key, query.window()?).await? else {
-        return Err(ApiError::not_found("Session not found"));
-    };
-    let mut event = Event::new("user").with_delta(&delta);
-    event.invocation_id = format!("p-{}", shared.ids.new_id());
-    commit(&shared, &mut session, event, expected).await?;
-    answer::session(&session)
-}
-
-/// Appends an event to the session as it was just read, if it has the version that is expected; without
-/// an expectation, to whatever it is now.
-pub(crate) async fn commit(
-    shared: &Shared,
-    session: &mut Session,
-    event: Event,
-    expected: Option<Version>,
-) -> Result<Arc<Event>, ApiError> {
-    if let Some(expected) = expected.filter(|expected| *expected != session.version()) {
-        let (key, scope, actual) = (session.key().clone(), Scope::Session, session.version());
-        return Err(SessionError::Conflict { key, scope, expected, actual }.into());
-    }
-    check_session_delta(&shared.limits, session, &event.delta())?;
-    let on_conflict = if expected.is_some() { OnConflict::Refuse } else { OnConflict::Merge };
-    Ok(shared.sessions.append_with(session, event, on_conflict).await?)
-}
-
-/// What is to be changed. A key that is set and removed at once is refused.
-pub(crate) fn delta(fields: &Fields<'_>) -> Result<Delta, ApiError> {
-    let set = fields.state("stateDelta")?.unwrap_or_default();
-    let removed = fields.texts("stateRemove");
-    if let Some(key) = removed.iter().find(|key| set.contains_key(*key)) {
-        return Err(ApiError::Unusable(format!("The key {key:?} is both set and removed; choose one")));
-    }
-    let mut delta: Delta = set.into_iter().collect();
-    removed.iter().for_each(|key| delta.remove(key));
-    Ok(delta)
-}
-
-/// A body with `stateRemove` needs no `stateDelta`.
-fn fields(body: &Body) -> Result<Fields<'_>, ApiError> {
-    body.fields(&REQUEST).or_else(|error| body.fields(&REMOVAL).map_err(|_| error))
+    let (window, expect) = (query.window()?, if_match.session(&shared, &key).await?);
+    let event = request.event(&shared).with_actions(EventActions::from_delta(delta));
+    let changed = shared.sessions.change(&key, Append { event, expect, guards }, window).await;
+    answer::session(&changed.map_err(|error| request.failure(error))?)
 }

@@ -1,16 +1,16 @@
 use axum::extract::State;
 use axum::response::Response;
-use sessile_session::{CreateSession, Event, EventActions, StateMap};
+use sessile_session::{CreateSession, Event, EventActions};
 
 use crate::answer;
 use crate::auth::Principal;
 use crate::body::Body;
 use crate::doc::{Answer, BodyDoc, Doc};
-use crate::error::ApiError;
-use crate::json::{EVENT, Field, Fields, Kind, Model};
+use crate::error::{ApiError, advising};
+use crate::json::{EVENT, Field, Fields, Kind, Model, STATE_OPS};
 use crate::place::{OfSession, OfUser};
 use crate::server::Shared;
-use crate::size::check_new_state;
+use crate::state_change::{GUARDS, StateChange};
 
 pub(crate) const CREATE: Doc =
     Doc::new("sessions", "Creates a session, with state and events.", Answer::One("Session"))
@@ -27,6 +27,7 @@ static REQUEST: Model = Model::open(
     &[
         Field::optional("sessionId", Kind::Text, "Its id; one is made if it is blank or left out."),
         Field::optional("state", Kind::Map, "Initial state, keys with their prefixes."),
+        STATE_OPS,
         Field::optional("events", Kind::List(&Kind::Object(&EVENT)), "Events that it starts with."),
         Field::optional("options", Kind::Map, "Options of the session service; Sessile has none."),
     ],
@@ -42,7 +43,8 @@ pub(crate) async fn create(
     if let Some(fields) = body.optional_fields(&REQUEST)? {
         check_options(&fields)?;
         new.id = fields.text("sessionId");
-        new.state = fields.state("state")?.unwrap_or_default();
+        refuse_conditions(&fields)?;
+        new.state = StateChange::initial(&fields)?;
         new.events = events(&fields, shared.limits.events)?;
     }
     finish(&shared, &principal, new).await
@@ -54,17 +56,28 @@ pub(crate) async fn create_at(
     principal: Principal,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let state: StateMap = body.state()?;
-    let new = CreateSession::new(key.app(), key.user()).with_id(key.id()).with_state(state);
+    let new = CreateSession::new(key.app(), key.user()).with_id(key.id()).with_state(body.state()?);
     finish(&shared, &principal, new).await
 }
 
 async fn finish(shared: &Shared, principal: &Principal, new: CreateSession) -> Result<Response, ApiError> {
-    principal.writes(new.state.keys().map(String::as_str))?;
-    check_new_state(shared, &new).await?;
-    let session = shared.sessions.create(new).await?;
+    principal.writes(new.state.iter().map(|(key, _)| key))?;
+    let advice =
+        "list the user's sessions, or read the one with the id that you gave, to see whether it is there";
+    let session = shared.sessions.create(new).await.map_err(advising(advice))?;
     tracing::debug!(session = %session.key(), "created session");
     answer::session(&session)
+}
+
+/// A session to be holds nothing that a change could be compared with.
+fn refuse_conditions(fields: &Fields<'_>) -> Result<(), ApiError> {
+    let text = "A session that is created holds nothing to compare with; use stateRead and stateAbsent with PATCH or with \
+                an appended event";
+    fields.refuse(&GUARDS, text)?;
+    Ok(fields.refuse(
+        &["stateRemove"],
+        "A session that is created has nothing to remove; remove keys with PATCH",
+    )?)
 }
 
 /// Sessile's sessions have no options; ADK's answers say so.

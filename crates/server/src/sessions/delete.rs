@@ -1,10 +1,10 @@
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::response::Response;
 
 use crate::answer;
 use crate::doc::{Answer, Doc, IF_MATCH};
-use crate::error::ApiError;
+use crate::error::{ApiError, advising};
+use crate::if_match::IfMatch;
 use crate::place::OfSession;
 use crate::server::Shared;
 
@@ -16,9 +16,11 @@ pub(crate) const DELETE: Doc =
 pub(crate) async fn delete(
     State(shared): State<Shared>,
     OfSession(key): OfSession,
-    headers: HeaderMap,
+    if_match: IfMatch,
 ) -> Result<Response, ApiError> {
-    if shared.sessions.delete(&key, answer::expected(&headers)?).await? {
+    let expect = if_match.session(&shared, &key).await?;
+    let advice = "read the session to see whether it is there; deleting it again does no harm if it is not";
+    if shared.sessions.delete(&key, expect).await.map_err(advising(advice))? {
         tracing::info!(session = %key, "deleted session");
     }
     answer::json(&())

@@ -2,12 +2,13 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use sessile_artifact::RewindError;
 use sessile_session::{EventWindow, Version};
 
 use crate::answer;
 use crate::body::Body;
 use crate::doc::{Answer, BodyDoc, Doc, Param};
-use crate::error::ApiError;
+use crate::error::{ApiError, advising};
 use crate::json::{Field, Kind, Model};
 use crate::place::OfSession;
 use crate::query::Query;
@@ -71,7 +72,7 @@ pub(crate) async fn rewind(
         Some(artifacts) => {
             sessile_artifact::rewind(&shared.sessions, artifacts.as_ref(), &key, &invocation).await?
         }
-        None => shared.sessions.rewind(&key, &invocation).await?,
+        None => shared.sessions.rewind(&key, &invocation).await.map_err(RewindError::from)?,
     };
     answer::session(&session)
 }
@@ -92,5 +93,7 @@ pub(crate) async fn fork(
         }
     };
     let id = fields.as_ref().and_then(|fields| fields.text("sessionId"));
-    answer::session(&shared.sessions.fork(&key, version, id.as_deref()).await?)
+    let advice = "list the user's sessions to see whether the fork is there";
+    let fork = shared.sessions.fork(&key, version, id.as_deref()).await;
+    answer::session(&fork.map_err(advising(advice))?)
 }

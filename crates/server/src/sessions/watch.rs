@@ -9,12 +9,13 @@ use axum::response::{IntoResponse, Response};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, Stream, StreamExt};
 use serde::Serialize;
-use sessile_session::{EventWindow, Version, Watch};
+use sessile_session::{EventWindow, Incarnation, Watch};
 
 use crate::answer;
 use crate::auth::Principal;
 use crate::doc::{Answer, Doc, Param, WINDOW};
 use crate::error::{ApiError, chain};
+use crate::etag::Tag;
 use crate::place::OfSession;
 use crate::query::Query;
 use crate::quota::Place;
@@ -26,7 +27,11 @@ pub(crate) const WATCH: Doc = Doc::new(
     Answer::Media("text/event-stream"),
 )
 .with_query(WINDOW)
-.with_headers(&[Param::new("Last-Event-ID", "string", "The last version that was seen.")])
+.with_headers(&[Param::new(
+    "Last-Event-ID",
+    "string",
+    "The id of the last frame that was seen. A snapshot is sent if it is of no version of this session.",
+)])
 .failing(&[403, 404, 429]);
 
 pub(crate) async fn watch(
@@ -36,21 +41,29 @@ pub(crate) async fn watch(
     headers: HeaderMap,
     query: Query,
 ) -> Result<Response, ApiError> {
-    let seen = last_seen(&headers)?;
     let place = shared.watches.take(key.user())?;
-    let window = if seen.is_some() { EventWindow::NONE } else { query.window()? };
-    let Some(session) = shared.sessions.get(&key, window).await? else {
-        return Err(ApiError::not_found("Session not found"));
+    let window = query.window()?;
+    let missing = || ApiError::not_found("Session not found");
+    let seen = match last_seen(&headers) {
+        Some(seen) => {
+            let session = shared.sessions.get(&key, EventWindow::NONE).await?.ok_or_else(missing)?;
+            let is_of_it = session.incarnation() == seen.incarnation && seen.version <= session.version();
+            Some(seen).filter(|_| is_of_it)
+        }
+        None => None,
     };
-    // A version that was never reached is of a session that was deleted and made anew.
-    let seen = seen.filter(|seen| *seen <= session.version());
-    let start = match seen {
-        Some(_) => None,
-        None => Some(frame("snapshot", session.version(), &session)?),
+    let (start, seen) = match seen {
+        Some(seen) => (None, seen),
+        // The client knows nothing of this session, or only of one that had its address before.
+        None => {
+            let session = shared.sessions.get(&key, window).await?.ok_or_else(missing)?;
+            let tag = Tag::from(&session);
+            (Some(frame("snapshot", tag, &session)?), tag)
+        }
     };
-    let watch = shared.sessions.watch(&key, seen.unwrap_or(session.version()));
-    let watching =
-        Watching { watch, expired: Box::pin(principal.expired(shared.clock.now())), _place: place };
+    let watch = shared.sessions.watch(&key, seen.version).of(seen.incarnation);
+    let expired = Box::pin(principal.expired(shared.clock.now()));
+    let watching = Watching { watch, incarnation: seen.incarnation, expired, _place: place };
     let changes = until_over(watching).take_until(shared.runs.closing());
     let frames = stream::iter(start.map(Ok::<_, Infallible>)).chain(changes);
     Ok(Sse::new(frames).keep_alive(KeepAlive::default()).into_response())
@@ -59,6 +72,7 @@ pub(crate) async fn watch(
 /// A watch as long as its client may have it.
 struct Watching {
     watch: Watch,
+    incarnation: Incarnation,
     /// Comes when the client's token stops being valid.
     expired: BoxFuture<'static, ()>,
     _place: Place,
@@ -77,20 +91,23 @@ fn until_over(watching: Watching) -> impl Stream<Item = Result<Frame, Infallible
             next = watching.watch.next() => next,
         };
         match next {
-            Ok(Some(change)) => match frame("change", change.version, &*change.event) {
-                Ok(frame) => Some((Ok(frame), Some(watching))),
-                Err(error) => Some((Ok(failed(&error)), None)),
-            },
+            Ok(Some(change)) => {
+                let tag = Tag { version: change.version, incarnation: watching.incarnation };
+                match frame("change", tag, &*change.event) {
+                    Ok(frame) => Some((Ok(frame), Some(watching))),
+                    Err(error) => Some((Ok(failed(&error)), None)),
+                }
+            }
             Ok(None) => Some((Ok(Frame::default().event("deleted").data("null")), None)),
             Err(error) => Some((Ok(failed(&error.into())), None)),
         }
     })
 }
 
-fn frame(name: &str, version: Version, value: &impl Serialize) -> Result<Frame, ApiError> {
+fn frame(name: &str, tag: Tag, value: &impl Serialize) -> Result<Frame, ApiError> {
     let json = String::from_utf8(answer::to_json(value)?)
         .map_err(|error| ApiError::Failed { action: "write the answer", source: error.into() })?;
-    Ok(Frame::default().event(name).id(version.to_string()).data(json))
+    Ok(Frame::default().event(name).id(tag.to_string()).data(json))
 }
 
 fn failed(error: &ApiError) -> Frame {
@@ -102,9 +119,10 @@ fn error_frame(detail: &str) -> Frame {
     Frame::default().event("error").data(serde_json::json!({ "detail": detail }).to_string())
 }
 
-fn last_seen(headers: &HeaderMap) -> Result<Option<Version>, ApiError> {
-    let Some(value) = headers.get("last-event-id") else { return Ok(None) };
-    let version = value.to_str().ok().and_then(|text| text.trim().parse().ok());
-    let wrong = || ApiError::BadRequest("Last-Event-ID must be a version of this session".to_owned());
-    version.map(Some).ok_or_else(wrong)
+/// The last version that the client saw; none if what it sends is no id of a stream.
+fn last_seen(headers: &HeaderMap) -> Option<Tag> {
+    headers
+        .get("last-event-id")
+        .and_then(|value| value.to_str().ok())
+        .and_then(|text| Tag::parse(text.trim()))
 }

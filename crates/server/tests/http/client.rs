@@ -29,6 +29,16 @@ impl Client {
         Self::new(Server::new(SessionService::new(MemoryStore::new()), Apps::new()))
     }
 
+    /// The same server, asked only to change this version.
+    pub(crate) fn if_match(&self, etag: &str) -> Self {
+        self.with("if-match", etag)
+    }
+
+    /// The same server, asked with this `Idempotency-Key`.
+    pub(crate) fn once(&self, key: &str) -> Self {
+        self.with("idempotency-key", key)
+    }
+
     /// The same server, asked with one more header.
     pub(crate) fn with(&self, name: &str, value: &str) -> Self {
         let mut headers = self.headers.clone();
@@ -42,7 +52,10 @@ impl Client {
 
     /// The answer as it begins; its body is read, and held open, by the caller.
     pub(crate) async fn open(&self, path: &str) -> Response<Body> {
-        let request = Request::builder().uri(path).header("host", "127.0.0.1:8000");
+        let mut request = Request::builder().uri(path).header("host", "127.0.0.1:8000");
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
         self.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap()
     }
 
@@ -104,5 +117,20 @@ impl Answer {
 
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// The `ETag` of a success.
+    #[track_caller]
+    pub(crate) fn etag(&self) -> String {
+        assert_eq!(self.status, StatusCode::OK, "{}", self.text);
+        assert!(self.header("etag").starts_with('"'), "{:?}", self.headers);
+        self.header("etag").to_owned()
+    }
+
+    /// The version in the `ETag` of a success: the digits that it begins with.
+    #[track_caller]
+    pub(crate) fn version(&self) -> u64 {
+        let etag = self.etag();
+        etag[1..].split(['-', '"']).next().unwrap().parse().unwrap()
     }
 }

@@ -71,7 +71,7 @@ async fn events_are_appended_once() {
     assert_eq!(api.post(&events, event.clone()).await.fails(404), "Session not found");
     api.post(SESSION, json!({})).await.ok();
     let first = api.post(&events, event.clone()).await;
-    assert_eq!(first.header("etag"), "\"1\"");
+    assert_eq!(first.version(), 1);
     let first = first.ok();
     assert_eq!(first["actions"]["stateDelta"], json!({"a": 1}));
     api.post(&events, first.clone()).await.ok();
@@ -80,7 +80,7 @@ async fn events_are_appended_once() {
     api.post(&events, json!({"id": "e1", "author": "another"})).await.fails(409);
     api.post(&events, json!({"author": "a", "partial": true})).await.fails(400);
     api.post(&events, json!({"author": "a", "actions": {"typo": 1}})).await.fails(422);
-    api.with("if-match", "\"0\"").post(&events, json!({"author": "a"})).await.fails(412);
+    api.if_match("\"0\"").post(&events, json!({"author": "a"})).await.fails(412);
     assert_eq!(api.get(SESSION).await.ok(), session);
 }
 
@@ -88,22 +88,34 @@ async fn events_are_appended_once() {
 async fn an_event_that_is_appended_again_answers_as_the_first_time() {
     let api = client();
     let events = format!("{SESSION}/events");
-    api.post(SESSION, json!({})).await.ok();
+    let created = api.post(SESSION, json!({})).await.etag();
     // It has no time of its own, and its answer may have been lost.
     let event = json!({"id": "e1", "author": "elsewhere", "actions": {"stateDelta": {"a": 1}}});
-    let careful = api.with("if-match", "\"0\"");
-    let first = careful.post(&events, event.clone()).await.ok();
-    assert_eq!(careful.post(&events, event.clone()).await.ok(), first);
-    assert_eq!(api.post(&events, event.clone()).await.ok(), first);
+    let careful = api.if_match(&created);
+    let answered = careful.post(&events, event.clone()).await;
+    let (etag, time) = (answered.etag(), answered.header("sessile-last-update-time").to_owned());
+    let first = answered.ok();
+    assert_eq!(first["timestamp"].to_string(), time);
+    for client in [&careful, &api, &api.if_match("\"nonsense\"")] {
+        let again = client.post(&events, event.clone()).await;
+        assert_eq!((again.etag(), again.header("sessile-last-update-time")), (etag.clone(), &*time));
+        assert_eq!(again.ok(), first);
+    }
     api.patch(SESSION, json!({"stateDelta": {"b": 1}})).await.ok();
     let again = careful.post(&events, event).await;
-    assert_eq!(again.header("etag"), "\"2\"");
+    assert_eq!(again.etag(), etag, "the version of the event, not that of the session");
     assert_eq!(again.ok(), first);
     assert_eq!(api.get(SESSION).await.ok()["events"].as_array().unwrap().len(), 2);
 
     careful.post(&events, json!({"id": "e1", "author": "another"})).await.fails(409);
     careful.post(&events, json!({"id": "e2", "author": "elsewhere"})).await.fails(412);
-    api.with("if-match", "\"9\"").post(&events, json!({"id": "e1", "author": "elsewhere"})).await.fails(412);
+    api.if_match("\"9\"").post(&events, json!({"id": "e3", "author": "elsewhere"})).await.fails(412);
+}
+
+/// The frames of a watch: name and version.
+pub(crate) fn versions(text: &str) -> Vec<String> {
+    let version = |id: String| id.split('-').next().unwrap().to_owned();
+    frames(text).into_iter().map(|(name, id, _)| format!("{name} {}", version(id))).collect()
 }
 
 /// The frames of a watch: name, id, data.
@@ -125,7 +137,7 @@ async fn a_watch_shows_each_committed_change_until_the_session_is_deleted() {
     let sessions = sessions();
     let api = Client::new(Server::new(sessions.clone(), Apps::new()));
     api.post(SESSION, json!({"a": 1})).await.ok();
-    api.patch(SESSION, json!({"stateDelta": {"a": 2}})).await.ok();
+    let etag = api.patch(SESSION, json!({"stateDelta": {"a": 2}})).await.etag();
     let changes = async {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
         api.patch(SESSION, json!({"stateDelta": {"a": 3}})).await.ok();
@@ -139,19 +151,17 @@ async fn a_watch_shows_each_committed_change_until_the_session_is_deleted() {
         api.delete(SESSION).await.ok();
     };
     let watch = format!("{SESSION}/watch");
-    let resumed = api.with("last-event-id", "1");
+    let resumed = api.with("last-event-id", etag.trim_matches('"'));
     let (whole, resumed, ()) = tokio::join!(api.get(&watch), resumed.get(&watch), changes);
     assert_eq!(whole.header("content-type"), "text/event-stream");
-    let frames_of =
-        |text: &str| frames(text).into_iter().map(|(name, id, _)| format!("{name} {id}")).collect::<Vec<_>>();
-    assert_eq!(frames_of(&whole.text), ["snapshot 1", "change 2", "change 3", "deleted "]);
-    assert_eq!(frames_of(&resumed.text), ["change 2", "change 3", "deleted "]);
+    assert_eq!(versions(&whole.text), ["snapshot 1", "change 2", "change 3", "deleted "]);
+    assert_eq!(versions(&resumed.text), ["change 2", "change 3", "deleted "]);
     let all = frames(&whole.text);
     assert_eq!(all[0].2["state"], json!({"a": 2}));
     assert_eq!(all[1].2["actions"]["stateDelta"], json!({"a": 3}));
+    assert_eq!(format!("\"{}\"", all[0].1), etag, "the ids of frames are ETags without their quotes");
     api.get(&watch).await.fails(404);
-    api.post(SESSION, json!({})).await.ok();
-    api.with("last-event-id", "soon").get(&watch).await.fails(400);
+    api.with("last-event-id", &all[0].1).get(&watch).await.fails(404);
 }
 
 #[tokio::test]

@@ -52,7 +52,9 @@ async fn a_store_that_fails_says_what_to_do() {
     assert_eq!(answer.fails(503), text);
     let answer = failing_after(0, in_doubt).await.patch(SESSION, change.clone()).await;
     assert_eq!(answer.header("retry-after"), "", "asking again could do it twice");
-    assert_eq!(answer.fails(503), "tried to append an event, which is done or not done; append it again");
+    let text = "tried to append an event, which is done or not done; read the state and decide; a PATCH with an \
+                Idempotency-Key can be repeated safely";
+    assert_eq!(answer.fails(503), text);
     let answer = failing_after(0, unavailable).await.patch(SESSION, change).await;
     assert_eq!(answer.header("retry-after"), "1");
     assert_eq!(answer.fails(503), "Cannot append an event now: the disk is full");
@@ -62,7 +64,11 @@ async fn a_store_that_fails_says_what_to_do() {
 async fn a_stream_ends_with_what_failed_and_not_with_the_stores_words() {
     let told = [
         (broken as fn() -> _, "SessionError: cannot append an event; the server's log has the cause"),
-        (in_doubt, "SessionError: tried to append an event, which is done or not done; append it again"),
+        (
+            in_doubt,
+            "SessionError: tried to append an event, which is done or not done; \
+             read the session to see what was stored before you run it again",
+        ),
         (unavailable, "SessionError: cannot append an event now: the disk is full"),
     ];
     for (fault, text) in told {
@@ -157,11 +163,11 @@ async fn neither_events_nor_answers_hold_a_services_own_words() {
 async fn agents_write_no_more_than_a_scope_may_hold() {
     let mut limits = Limits::default();
     limits.state = 200;
-    let api = Client::new(server(sessions()).with_limits(limits));
+    let api = Client::new(server(sessions().with_max_scope_bytes(200)).with_limits(limits));
     api.post(SESSION, json!({"kept": "x".repeat(100)})).await.ok();
     api.post("/run", says(&"y".repeat(50))).await.ok();
     let detail = api.post("/run", says(&"z".repeat(80))).await.fails(500);
-    let text = "SESSION: cannot store state key \"last\": the session state would be 201 bytes, and at most 200 are kept; \
+    let text = "SESSION: the session state would be 201 bytes, and at most 200 are kept; \
                 remove keys, or store large values as artifacts";
     assert_eq!(detail, text);
     let session = api.get(SESSION).await.ok();

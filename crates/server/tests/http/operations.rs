@@ -45,10 +45,29 @@ async fn numbers_are_counted_by_route_and_status() {
 async fn conflicts_are_counted() {
     let (store, counts) = Counts::around(Arc::new(MemoryStore::new()));
     let api = Client::new(Server::new(SessionService::over(store), Apps::new()).with_counts(counts));
-    api.post(SESSION, json!({})).await.ok();
-    api.patch(SESSION, json!({"stateDelta": {}})).await.ok();
-    api.with("if-match", "\"0\"").delete(SESSION).await.fails(412);
-    assert!(api.get("/metrics").await.text.contains("\nsessile_conflicts_total 1\n"));
+    let created = api.post(SESSION, json!({})).await.etag();
+    api.once("k").patch(SESSION, json!({"stateDelta": {}})).await.ok();
+    api.once("k").patch(SESSION, json!({"stateDelta": {}})).await.ok(); // commits nothing
+    let user = "/apps/echo/users/ada/state";
+    for _ in 0..2 {
+        api.once("k").patch(user, json!({"stateDelta": {"n": 1}})).await.ok();
+    }
+    let counted = async |commits: u32, conflicts: u32| {
+        let text = api.get("/metrics").await.text;
+        let commits = format!("\nsessile_commits_total {commits}\n");
+        let conflicts = format!("\nsessile_conflicts_total {conflicts}\n");
+        assert!(text.contains(&commits) && text.contains(&conflicts), "{commits}{conflicts}{text}");
+    };
+    counted(3, 0).await;
+    api.if_match(&created).delete(SESSION).await.fails(412);
+    api.if_match("\"0\"").delete(SESSION).await.fails(412); // of another session
+    api.patch(SESSION, json!({"stateDelta": {}, "stateRead": {"a": 1}})).await.fails(409);
+    api.patch(SESSION, json!({"stateOps": {"a": {"add": 1, "max": 0}}})).await.fails(409);
+    counted(3, 4).await;
+    api.if_match("\"7\"").patch(user, json!({"stateDelta": {}})).await.fails(412);
+    api.patch(user, json!({"stateDelta": {}, "stateAbsent": ["n"]})).await.fails(409);
+    api.patch(user, json!({"stateOps": {"n": {"append": [1]}}})).await.fails(409);
+    counted(3, 7).await;
 }
 
 #[tokio::test]

@@ -4,14 +4,18 @@ use sessile_state::{Delta, SharedValue};
 
 use super::auth::AuthScheme;
 use super::content::Content;
+use super::delta::SetKeys;
 use super::opaque::Opaque;
 use crate::record::record;
 
 record! {
+    codec by hand;
+
     /// What an event does beside being said.
     pub struct EventActions {
-        /// Keys set by this event, with their prefixes. Null is a value.
-        pub state_delta: BTreeMap<String, SharedValue> = "stateDelta",
+        /// What this event changes, keys with their prefixes. An event that is to be appended may hold operations; a
+        /// committed one holds what they came to: keys that are set, and keys that are removed.
+        pub state_delta: Delta = "stateDelta" as SetKeys,
     }
 
     /// The fields of [`EventActions`] that few events have, used as if they were its own:
@@ -49,17 +53,10 @@ record! {
 }
 
 impl EventActions {
-    /// Actions that set these keys.
-    pub fn from_delta<K: Into<String>, V: Into<SharedValue>>(
-        delta: impl IntoIterator<Item = (K, V)>,
-    ) -> Self {
-        let state_delta = delta.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
-        Self { state_delta, ..Self::default() }
-    }
-
-    /// The keys that are set; removals are the event's, see [`Event::delta`](super::Event::delta).
-    pub(crate) fn sets(&self) -> Delta {
-        self.state_delta.iter().map(|(key, value)| (key, value.clone())).collect()
+    /// Actions that make these changes: a [`Delta`], an array of keys and values, or an object as `json!` makes it.
+    #[track_caller]
+    pub fn from_delta(delta: impl Into<Delta>) -> Self {
+        Self { state_delta: delta.into(), ..Self::default() }
     }
 }
 

@@ -4,11 +4,12 @@ mod actions;
 mod auth;
 mod bytes;
 mod content;
+mod delta;
 mod opaque;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sessile_state::{Delta, SharedValue};
+use sessile_state::SharedValue;
 
 pub use actions::{ActionExtras, AuthConfig, Compaction, EventActions, ToolConfirmation, UiWidget};
 pub use auth::AuthScheme;
@@ -17,6 +18,7 @@ pub use content::{
     Blob, Content, FileData, FunctionCall, FunctionResponse, Part, PartExtras, ServerToolCall,
     ServerToolResponse,
 };
+pub(crate) use delta::json_of;
 pub use opaque::Opaque;
 
 use crate::record::{Stored, record};
@@ -25,15 +27,24 @@ use crate::record::{Stored, record};
 /// know removal, `stateDelta` sets these keys to null.
 pub const REMOVED: &str = "sessile:removed";
 
+/// Where a committed event keeps the operations that it was appended with, in its custom metadata.
+pub const OPERATIONS: &str = "sessile:ops";
+
+/// Where a committed event tells what it overwrote although its writer had read something else, in its custom metadata.
+pub const OVERWROTE: &str = "sessile:overwrote";
+
 record! {
+    codec by hand;
+
     /// One record of a session: who, what was said or called, and the changes it carries.
     ///
     /// ```
     /// use serde_json::json;
     /// use sessile_session::{Content, Event, EventActions};
     ///
-    /// let mut event = Event::new("user").with_content(Content::text("user", "hello"));
-    /// event.actions = EventActions::from_delta([("step", json!("greeting"))]);
+    /// let event = Event::new("user")
+    ///     .with_content(Content::text("user", "hello"))
+    ///     .with_actions(EventActions::from_delta(json!({"step": "greeting"})));
     ///
     /// let wire = serde_json::to_value(&event).unwrap();
     /// assert_eq!(wire["actions"]["stateDelta"]["step"], "greeting");
@@ -45,8 +56,9 @@ record! {
         pub invocation_id: String = "invocationId",
         /// `user`, or the name of an agent.
         pub author: String,
-        /// Unix seconds; the time of the append, if zero. Says nothing about order.
-        pub timestamp: f64,
+        /// Unix seconds; the time of the append if it is left out, so a committed event always has one. Says nothing
+        /// about order.
+        pub timestamp: Option<f64>,
         /// What was said.
         pub content: Option<Content>,
         /// What it does beside being said.
@@ -142,41 +154,30 @@ impl Event {
         self
     }
 
-    /// With these changes, in the place of those it had.
+    /// As part of this invocation.
     #[must_use]
-    pub fn with_delta(mut self, delta: &Delta) -> Self {
-        self.set_delta(delta);
+    pub fn with_invocation(mut self, id: impl Into<String>) -> Self {
+        self.invocation_id = id.into();
         self
     }
 
-    /// The changes it carries: keys set, and keys removed.
-    pub fn delta(&self) -> Delta {
-        let mut delta = self.actions.sets();
-        self.removed().iter().for_each(|key| delta.remove(key));
-        delta
+    /// With these actions.
+    #[must_use]
+    pub fn with_actions(mut self, actions: EventActions) -> Self {
+        self.actions = actions;
+        self
     }
 
-    /// Whether some of its changes are removals.
-    pub(crate) fn removes_keys(&self) -> bool {
-        !self.removed().is_empty()
+    /// At this time, in Unix seconds.
+    #[must_use]
+    pub fn with_timestamp(mut self, seconds: f64) -> Self {
+        self.timestamp = Some(seconds);
+        self
     }
 
-    /// Replaces the changes it carries.
-    pub fn set_delta(&mut self, delta: &Delta) {
-        let removed: Vec<&str> = delta.removed().collect();
-        let sets = delta.values().map(|(key, value)| (key.to_owned(), value.clone()));
-        let nulls = removed.iter().map(|&key| (key.to_owned(), serde_json::Value::Null.into()));
-        self.actions.state_delta = sets.chain(nulls).collect();
-        if removed.is_empty() && self.custom_metadata.is_none() {
-            return;
-        }
-        let mut metadata: BTreeMap<_, _> = self.custom_metadata.take().into_iter().flatten().collect();
-        if removed.is_empty() {
-            metadata.remove(REMOVED);
-        } else {
-            metadata.insert(REMOVED.to_owned(), serde_json::Value::from(removed).into());
-        }
-        self.custom_metadata = (!metadata.is_empty()).then_some(metadata);
+    /// When it was committed or said to have happened, in Unix seconds; 0 if it has no time yet.
+    pub fn time(&self) -> f64 {
+        self.timestamp.unwrap_or(0.0)
     }
 
     /// What was said in it: its texts in one, without the model's reasoning; empty if there is none.
@@ -241,19 +242,11 @@ impl Event {
     pub(crate) fn is_finite(&self) -> bool {
         let compaction =
             self.actions.compaction.iter().flat_map(|span| [span.start_timestamp, span.end_timestamp]);
-        let numbers = compaction.chain([Some(self.timestamp), self.avg_logprobs]);
+        let numbers = compaction.chain([self.timestamp, self.avg_logprobs]);
         numbers.flatten().all(f64::is_finite)
     }
 
     fn parts(&self) -> &[Part] {
         self.content.as_ref().map_or(&[], Content::parts)
-    }
-
-    fn removed(&self) -> Vec<String> {
-        let listed = self.custom_metadata.as_ref().and_then(|metadata| metadata.get(REMOVED));
-        let keys =
-            listed.and_then(|keys| keys.as_array()).into_iter().flatten().filter_map(|key| key.as_str());
-        let is_null = |key: &str| self.actions.state_delta.get(key).is_some_and(|value| value.is_null());
-        keys.filter(|key| is_null(key)).map(str::to_owned).collect()
     }
 }

@@ -1,12 +1,16 @@
 use std::sync::Arc;
 
+use sessile_state::{Change, Scope};
+
 use super::SessionService;
-use super::check::prepared;
+use super::check::{Notes, prepared};
+use super::sameness::{LeftOut, is_same};
+use crate::commit::{Answer, Appended, Commit, Expect, Guards, OnOverwrite, Since};
 use crate::error::SessionError;
 use crate::event::Event;
 use crate::key::SessionKey;
 use crate::session::Session;
-use crate::store::{Appended, Commit, EventWindow, Expect, SessionEvent, Version};
+use crate::store::{EventWindow, SessionEvent, StoredSession, Version};
 
 /// What happens when the session was changed since it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -18,25 +22,65 @@ pub enum OnConflict {
     Merge,
 }
 
+/// An event to be appended, and the conditions for it.
+#[derive(Debug, Clone, Default)]
+pub struct Append {
+    /// The event.
+    pub event: Event,
+    /// What must be stored for it to be committed.
+    pub expect: Expect,
+    /// The values that its changes were computed from.
+    pub guards: Guards,
+}
+
+impl Append {
+    /// An event, whatever is stored.
+    pub fn new(event: Event) -> Self {
+        Self { event, ..Self::default() }
+    }
+
+    /// If this is what is stored.
+    #[must_use]
+    pub fn expecting(mut self, expect: Expect) -> Self {
+        self.expect = expect;
+        self
+    }
+
+    /// With the values that its changes were computed from.
+    #[must_use]
+    pub fn guarded(mut self, guards: Guards) -> Self {
+        self.guards = guards;
+        self
+    }
+}
+
+impl From<Event> for Append {
+    fn from(event: Event) -> Self {
+        Self::new(event)
+    }
+}
+
 impl SessionService {
     /// Appends an event to a session in hand, and brings that up to date. Returns the event as it
     /// was stored; a partial event is returned as it is, and neither stored nor applied.
     ///
+    /// `user:` and `app:` keys that the event sets or removes are guarded with the values of the session in hand: if
+    /// another session changed them since, the event tells so, see [`Event::overwrote`].
+    ///
     /// # Errors
     ///
-    /// - [`SessionError::Conflict`] if the session was changed since it was read;
+    /// - [`SessionError::Conflict`] if the session was changed since it was read, [`SessionError::Replaced`] if it was
+    ///   deleted and created again;
     /// - [`SessionError::NotFound`] if there is no such session;
     /// - [`SessionError::EventConflict`] if the session has another event with this id;
+    /// - [`SessionError::Operation`] if an operation cannot be applied to what is stored;
     /// - [`SessionError::InvalidId`], [`SessionError::InvalidState`] or [`SessionError::InvalidEvent`] if
-    ///   something cannot be stored.
+    ///   something cannot be stored; [`SessionError::TooLarge`] if a scope would exceed its limit.
     pub async fn append(&self, session: &mut Session, event: Event) -> Result<Arc<Event>, SessionError> {
         self.append_with(session, event, OnConflict::Refuse).await
     }
 
     /// [`append`](Self::append), with a choice of what happens when the session was changed.
-    ///
-    /// What is stored is never reported as failed: if the events of others cannot be read after the append, the
-    /// session in hand stays as it was, and the next append brings it up to date.
     ///
     /// # Errors
     ///
@@ -47,23 +91,37 @@ impl SessionService {
         event: Event,
         on_conflict: OnConflict,
     ) -> Result<Arc<Event>, SessionError> {
-        let session_version = match on_conflict {
-            OnConflict::Refuse => Some(session.version()),
-            OnConflict::Merge => None,
-        };
-        let expect = Expect { session: session_version, ..Expect::default() };
-        match self.commit(session.key(), event, expect).await? {
-            Outcome::Partial(event) => Ok(event),
-            Outcome::Committed { event, appended } => {
-                if appended.version == session.version() + 1 {
-                    let event = SessionEvent { version: appended.version, event: event.clone() };
-                    session.advance(event, appended.update_time);
-                } else if appended.version > session.version() {
-                    self.refresh(session).await;
-                }
-                Ok(event)
-            }
+        let guards = read_in_hand(session, &event);
+        self.append_guarded(session, event, on_conflict, guards).await
+    }
+
+    /// [`append_with`](Self::append_with), with guards of the caller's choice.
+    ///
+    /// # Errors
+    ///
+    /// As [`append_with`](Self::append_with); [`SessionError::Overwritten`] if a guard refuses the event.
+    pub async fn append_guarded(
+        &self,
+        session: &mut Session,
+        event: Event,
+        on_conflict: OnConflict,
+        guards: Guards,
+    ) -> Result<Arc<Event>, SessionError> {
+        if event.is_partial() {
+            return Ok(Arc::new(event));
         }
+        let (incarnation, version) = (session.incarnation(), session.version());
+        let expect = match on_conflict {
+            OnConflict::Refuse => Expect::session(incarnation, version),
+            OnConflict::Merge => Expect { incarnation: Some(incarnation), ..Expect::default() },
+        };
+        let answer = Answer { since: Some(Since { incarnation, version }), state: false };
+        let append = Append { event, expect, guards };
+        let key = session.key().clone();
+        let appended = self.commit(&key, append, answer).await?;
+        let event = appended.event.clone();
+        session.take_in(appended);
+        Ok(event)
     }
 
     /// Appends an event to whatever the session is now; returns the new version, or `None` for a
@@ -71,49 +129,98 @@ impl SessionService {
     ///
     /// # Errors
     ///
-    /// As [`append`](Self::append), but never [`SessionError::Conflict`].
-    pub async fn append_to(&self, key: &SessionKey, event: Event) -> Result<Option<Version>, SessionError> {
-        self.append_expecting(key, event, Expect::default()).await
+    /// As [`append`](Self::append), but never [`SessionError::Conflict`] without an expectation.
+    pub async fn append_to(
+        &self,
+        key: &SessionKey,
+        append: impl Into<Append>,
+    ) -> Result<Option<Version>, SessionError> {
+        let append = append.into();
+        match append.event.is_partial() {
+            true => Ok(None),
+            false => Ok(Some(self.append_answering(key, append).await?.version)),
+        }
     }
 
-    /// Appends an event if the versions are those that are expected; returns the new version, or `None` for a partial event,
-    /// which is neither stored nor applied. An event that is stored already is stored once, whatever is expected.
-    ///
-    /// With the versions of the scopes that the event changes, taken from [`Session::versions`], nothing that others
-    /// wrote since is written over.
+    /// Appends an event to whatever the session is now, and tells all that is known of the commit. Nothing is read
+    /// before it or after it.
     ///
     /// # Errors
     ///
-    /// As [`append`](Self::append); [`SessionError::Conflict`] if a version is another.
-    pub async fn append_expecting(
+    /// As [`append`](Self::append); [`SessionError::InvalidEvent`] for a partial event.
+    pub async fn append_answering(&self, key: &SessionKey, append: Append) -> Result<Appended, SessionError> {
+        self.commit(key, append, Answer::default()).await
+    }
+
+    /// Appends an event to whatever the session is now, and returns the session as of that commit, with a window of
+    /// its events up to it. For an event that was appended before, the version and the changed values are those of the
+    /// first time; everything else is current.
+    ///
+    /// # Errors
+    ///
+    /// As [`append`](Self::append). An error after the event was committed is never reported: what the answer needs is
+    /// read before the commit, or in its transaction.
+    pub async fn change(
         &self,
         key: &SessionKey,
-        event: Event,
-        expect: Expect,
-    ) -> Result<Option<Version>, SessionError> {
-        match self.commit(key, event, expect).await? {
-            Outcome::Partial(_) => Ok(None),
-            Outcome::Committed { appended, .. } => Ok(Some(appended.version)),
+        append: Append,
+        window: EventWindow,
+    ) -> Result<Session, SessionError> {
+        let missing = || SessionError::NotFound { key: key.clone() };
+        let before = self.store.get(key, window).await?.ok_or_else(missing)?;
+        let since = Since { incarnation: before.incarnation, version: before.version };
+        let answer = Answer { since: Some(since), state: true };
+        let appended = self.commit(key, append, answer).await?;
+        if appended.is_known && appended.version <= before.version {
+            // Nothing was committed now, so this read may fail.
+            let until = EventWindow { until_version: Some(appended.version), ..window };
+            let stored = self.store.get(key, until).await?.ok_or_else(missing)?;
+            return Ok(as_of(stored.events.to_vec(), before, appended));
         }
+        let known: &[SessionEvent] = match appended.incarnation == before.incarnation {
+            true => &before.events,
+            false => &[],
+        };
+        let own = SessionEvent { version: appended.version, event: appended.event.clone() };
+        let new = appended.between.iter().chain([&own]).filter(|event| window.admits(event));
+        let mut events: Vec<SessionEvent> = known.iter().chain(new).cloned().collect();
+        let extra = window.last.map_or(0, |last| events.len().saturating_sub(last));
+        events.drain(..extra);
+        Ok(as_of(events, before, appended))
     }
 
     /// The one way to the store for every event of an existing session.
     pub(super) async fn commit(
         &self,
         key: &SessionKey,
-        event: Event,
-        expect: Expect,
-    ) -> Result<Outcome, SessionError> {
+        append: Append,
+        answer: Answer,
+    ) -> Result<Appended, SessionError> {
+        let Append { event, expect, guards } = append;
         if event.is_partial() {
-            return Ok(Outcome::Partial(Arc::new(event)));
+            let reason = "it is partial, and partial events are never stored".to_owned();
+            return Err(SessionError::InvalidEvent { id: event.id, reason });
         }
+        let left_out = LeftOut::of(&event);
         let mut event = self.completed(event);
-        let scoped = prepared(&mut event)?;
+        let delta = prepared(&mut event, Notes::Refused)?;
         let event = Arc::new(event);
-        let commit = Commit { key: key.clone(), event: event.clone(), delta: scoped, expect };
+        let commit = Commit {
+            key: key.clone(),
+            event: event.clone(),
+            delta,
+            expect,
+            guards: guards.split(),
+            max_scope_bytes: self.max_scope_bytes,
+            answer,
+        };
         let appended = self.store.append(commit).await?;
-        self.watchers.tell(key);
-        Ok(Outcome::Committed { event, appended })
+        if !appended.is_known {
+            self.watchers.tell(key);
+        } else if !is_same(&event, left_out, &appended.event) {
+            return Err(SessionError::EventConflict { key: key.clone(), id: event.id.clone() });
+        }
+        Ok(appended)
     }
 
     /// The event with an id and a time, if it had none.
@@ -121,23 +228,45 @@ impl SessionService {
         if event.id.is_empty() {
             event.id = self.ids.new_id();
         }
-        if event.timestamp == 0.0 {
-            event.timestamp = self.clock.now();
+        if event.timestamp.is_none() {
+            event.timestamp = Some(self.clock.now());
         }
         event
     }
-
-    /// Reads what others appended, and adds it to the events in hand. If that fails they stay as they are, which is
-    /// an earlier version and no wrong one.
-    async fn refresh(&self, session: &mut Session) {
-        let window = EventWindow::after_version(session.version());
-        if let Ok(Some(now)) = self.get(session.key(), window).await {
-            session.catch_up(now);
-        }
-    }
 }
 
-pub(super) enum Outcome {
-    Partial(Arc<Event>),
-    Committed { event: Arc<Event>, appended: Appended },
+/// Guards of the shared keys that an event sets or removes, with the values that the session in hand has.
+fn read_in_hand(session: &Session, event: &Event) -> Guards {
+    let mut guards = Guards::new(OnOverwrite::Report);
+    for (key, change) in event.actions.state_delta.iter() {
+        let is_shared = matches!(Scope::of(key).0, Scope::User | Scope::App);
+        if is_shared && !matches!(change, Change::Operate(_)) {
+            guards.insert(key.to_owned(), session.state().get_raw(key).cloned());
+        }
+    }
+    guards
+}
+
+/// The session as of a commit.
+fn as_of(events: Vec<SessionEvent>, before: StoredSession, appended: Appended) -> Session {
+    let Appended { version, update_time, incarnation, event, state, is_known, .. } = appended;
+    let state = state.unwrap_or_else(|| (&before).into());
+    let stored = StoredSession {
+        key: before.key,
+        incarnation,
+        version,
+        update_time,
+        app_version: state.app_version,
+        user_version: state.user_version,
+        session: state.session,
+        app: state.app,
+        user: state.user,
+        initial: None,
+        events: Arc::new(events),
+    };
+    let mut session = Session::from(stored);
+    if is_known {
+        session.apply(&event.actions.state_delta);
+    }
+    session
 }

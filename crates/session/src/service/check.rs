@@ -9,70 +9,86 @@ use crate::key::check_event;
 /// Separates a delta by scope, without its `temp:` keys, if every key can be stored and read back
 /// under its name.
 pub(super) fn checked(delta: &Delta) -> Result<ScopedDelta, SessionError> {
-    delta.iter().try_for_each(|(key, _)| check_name(key))?;
+    for (key, _) in delta.iter() {
+        let (scope, name) = Scope::of(key);
+        if scope != Scope::Session && Scope::of(name).0 == scope {
+            return Err(SessionError::InvalidState {
+                key: key.to_owned(),
+                reason: format!("it has the prefix `{}` twice; write it once", scope.prefix()),
+            });
+        }
+    }
+    check_operations(delta, |key| key.to_owned())?;
     Ok(delta.split())
 }
 
-fn check_name(key: &str) -> Result<(), SessionError> {
-    let (scope, name) = Scope::of(key);
-    check_in_scope(key, scope, name)
+/// How deep the items of an operation may be nested. A value has at most 200 levels, and the event tells an operation
+/// inside of four: the object of keys, the list of operations, the operation, and its list of items.
+const DEEPEST_ITEM: usize = 196;
+
+/// Refuses operations that could not be read back from the event; `full` makes a key of a name.
+pub(super) fn check_operations(delta: &Delta, full: impl Fn(&str) -> String) -> Result<(), SessionError> {
+    match delta.operations().find(|(_, operations)| operations.iter().any(|one| one.depth() > DEEPEST_ITEM)) {
+        None => Ok(()),
+        Some((name, _)) => Err(SessionError::InvalidState {
+            key: full(name),
+            reason: format!(
+                "an item of the operation is nested deeper than {DEEPEST_ITEM} levels; store it as an artifact"
+            ),
+        }),
+    }
 }
 
-fn check_in_scope(key: &str, scope: Scope, name: &str) -> Result<(), SessionError> {
-    if scope != Scope::Session && Scope::of(name).0 == scope {
-        return Err(SessionError::InvalidState {
-            key: key.to_owned(),
-            reason: format!("it has the prefix `{}` twice; write it once", scope.prefix()),
-        });
-    }
-    Ok(())
+/// What is done about metadata that only a commit may write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Notes {
+    /// The event comes from a caller, who may not write it.
+    Refused,
+    /// The event was committed before, and keeps it.
+    Kept,
 }
 
 /// The years that every store and google-adk can write.
 const FIRST_TIME: f64 = -62_135_596_800.0;
 const LAST_TIME: f64 = 253_402_300_799.0;
 
-/// Takes the `temp:` keys out of an event, and checks what is left of it.
-pub(super) fn prepared(event: &mut Event) -> Result<ScopedDelta, SessionError> {
+/// Takes the `temp:` keys out of an event, checks what is left of it, and separates its changes by scope.
+pub(super) fn prepared(event: &mut Event, notes: Notes) -> Result<ScopedDelta, SessionError> {
     check_event(&event.id)?;
     if !event.is_finite() {
         return Err(invalid(event, "one of its times or probabilities is NaN or infinite"));
     }
-    if !(FIRST_TIME..=LAST_TIME).contains(&event.timestamp) {
+    if !(FIRST_TIME..=LAST_TIME).contains(&event.time()) {
         return Err(invalid(event, "its timestamp is not in the years 1 to 9999; it is in Unix seconds"));
     }
     if event.invocation_id.len() > 256 && event.invocation_id.chars().count() > 256 {
         return Err(invalid(event, "its invocation id is longer than 256 characters"));
     }
-    if let Some(scoped) = plain(event)? {
-        return Ok(scoped);
+    if notes == Notes::Refused
+        && let Some(name) = event.reserved_metadata()
+    {
+        let reason = format!("its custom metadata has {name:?}, which only Sessile writes; leave it out");
+        return Err(invalid(event, &reason));
     }
-    let mut delta = event.delta();
-    if event.actions.state_delta.keys().any(|key| Scope::of(key).0 == Scope::Temp) {
-        delta.retain(|key| Scope::of(key).0 != Scope::Temp);
-        event.set_delta(&delta);
+    let is_temp = |key: &str| Scope::of(key).0 == Scope::Temp;
+    if event.actions.state_delta.iter().any(|(key, _)| is_temp(key)) {
+        event.actions.state_delta.retain(|key| !is_temp(key));
     }
-    checked(&delta)
+    checked(&event.actions.state_delta)
 }
 
-/// What an event changes by scope, in one pass over its keys; `None` if it removes keys or has `temp:` keys.
-fn plain(event: &Event) -> Result<Option<ScopedDelta>, SessionError> {
-    if event.removes_keys() {
-        return Ok(None);
+/// Refuses an event with operations where nothing could compute them.
+pub(super) fn without_operations(event: &Event) -> Result<(), SessionError> {
+    match event.actions.state_delta.operations().next() {
+        None => Ok(()),
+        Some((key, _)) => Err(invalid(
+            event,
+            &format!(
+                "it operates on the key {key:?}, and a session begins with what events came to; \
+                 operate in the initial state, or append the event"
+            ),
+        )),
     }
-    let mut scoped = ScopedDelta::default();
-    for (key, value) in &event.actions.state_delta {
-        let (scope, name) = Scope::of(key);
-        let delta = match scope {
-            Scope::App => &mut scoped.app,
-            Scope::User => &mut scoped.user,
-            Scope::Session => &mut scoped.session,
-            Scope::Temp => return Ok(None),
-        };
-        check_in_scope(key, scope, name)?;
-        delta.set(name, value.clone());
-    }
-    Ok(Some(scoped))
 }
 
 fn invalid(event: &Event, reason: &str) -> SessionError {

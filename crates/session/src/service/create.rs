@@ -1,14 +1,15 @@
 use std::sync::Arc;
 
-use sessile_state::{Delta, SharedValue};
+use sessile_state::{Delta, StateError};
 
 use super::SessionService;
-use super::check::{checked, prepared};
+use super::check::{Notes, checked, prepared, without_operations};
+use crate::commit::Incarnation;
 use crate::error::SessionError;
 use crate::event::Event;
 use crate::key::SessionKey;
 use crate::session::Session;
-use crate::store::{NewSession, StateMap, apply};
+use crate::store::{EventWindow, NewSession, StateMap, apply};
 
 /// A session to be.
 #[derive(Debug, Clone, Default)]
@@ -19,8 +20,8 @@ pub struct CreateSession {
     pub user: String,
     /// The session's id; one is made if it is blank or left out.
     pub id: Option<String>,
-    /// Initial state, keys with their prefixes; `temp:` keys are dropped.
-    pub state: StateMap,
+    /// Initial state, keys with their prefixes; `temp:` keys are dropped. `user:` and `app:` keys may be operated on.
+    pub state: Delta,
     /// Events that the session starts with, in order.
     pub events: Vec<Event>,
 }
@@ -38,13 +39,11 @@ impl CreateSession {
         self
     }
 
-    /// With this initial state.
+    /// With this initial state: an object as `json!` makes it, an array of keys and values, or a [`Delta`].
     #[must_use]
-    pub fn with_state<K: Into<String>, V: Into<SharedValue>>(
-        mut self,
-        state: impl IntoIterator<Item = (K, V)>,
-    ) -> Self {
-        self.state = state.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+    #[track_caller]
+    pub fn with_state(mut self, state: impl Into<Delta>) -> Self {
+        self.state = state.into();
         self
     }
 
@@ -63,11 +62,35 @@ impl SessionService {
     ///
     /// - [`SessionError::AlreadyExists`] if the id is taken; that session stays untouched;
     /// - [`SessionError::InvalidId`], [`SessionError::InvalidState`], [`SessionError::InvalidEvent`] or
-    ///   [`SessionError::EventConflict`] if something cannot be stored.
+    ///   [`SessionError::EventConflict`] if something cannot be stored;
+    /// - [`SessionError::Operation`] if an operation on shared state cannot be applied to what is stored;
+    /// - [`SessionError::TooLarge`] if a scope would exceed its limit.
     pub async fn create(&self, new: CreateSession) -> Result<Session, SessionError> {
         let key = SessionKey::new(new.app, new.user, &self.id_or_new(new.id.as_deref()))?;
-        let initial: Delta = new.state.into_iter().collect();
-        self.create_at(key, &initial, new.events).await
+        self.create_at(key, &new.state, new.events).await
+    }
+
+    /// The session with this id, which is created if there is none; what is there already stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// As [`create`](Self::create), but never [`SessionError::AlreadyExists`].
+    pub async fn get_or_create(
+        &self,
+        new: CreateSession,
+        window: EventWindow,
+    ) -> Result<Session, SessionError> {
+        let key = SessionKey::new(&new.app, &new.user, &self.id_or_new(new.id.as_deref()))?;
+        loop {
+            if let Some(session) = self.get(&key, window).await? {
+                return Ok(session);
+            }
+            match self.create_at(key.clone(), &new.state, new.events.clone()).await {
+                // Another caller was faster; the session is there, which is what was wanted.
+                Err(SessionError::AlreadyExists { .. }) => {}
+                created => return created,
+            }
+        }
     }
 
     /// The id of a session to be: one is made if it is blank or left out.
@@ -87,7 +110,8 @@ impl SessionService {
         let initial = checked(initial)?;
         let (mut app, mut user) = (initial.app, initial.user);
         let mut session = StateMap::new();
-        apply(&mut session, &initial.session);
+        let resolved = initial.session.resolved(|_| None).map_err(invalid_state)?;
+        apply(&mut session, &resolved);
         let mut prepared_events = Vec::with_capacity(events.len());
         let mut ids = std::collections::HashSet::new();
         for event in events {
@@ -95,15 +119,35 @@ impl SessionService {
                 continue;
             }
             let mut event = self.completed(event);
-            let delta = prepared(&mut event)?;
+            let delta = prepared(&mut event, Notes::Refused)?;
+            without_operations(&event)?;
             if !ids.insert(event.id.clone()) {
                 return Err(SessionError::EventConflict { key, id: event.id });
             }
-            app.merge(&delta.app);
-            user.merge(&delta.user);
+            app.merge(&delta.app).map_err(invalid_state)?;
+            user.merge(&delta.user).map_err(invalid_state)?;
             prepared_events.push((Arc::new(event), delta.session));
         }
-        let new = NewSession { key, time: self.clock.now(), session, app, user, events: prepared_events };
+        let new = NewSession {
+            key,
+            incarnation: Incarnation::random(),
+            time: self.clock.now(),
+            session,
+            app,
+            user,
+            events: prepared_events,
+            max_scope_bytes: self.max_scope_bytes,
+        };
         Ok(self.store.create(new).await?.into())
+    }
+}
+
+/// An operation in the initial state that cannot be applied to an absent key.
+fn invalid_state(error: StateError) -> SessionError {
+    match error {
+        StateError::Operation { key, source } => {
+            SessionError::InvalidState { key, reason: source.to_string() }
+        }
+        other => SessionError::InvalidState { key: String::new(), reason: other.to_string() },
     }
 }

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use sessile_state::Delta;
 
 use super::SessionService;
-use super::append::Outcome;
+use super::append::Append;
+use crate::commit::{Answer, Expect, Incarnation, Since};
 use crate::error::SessionError;
-use crate::event::Event;
+use crate::event::{Event, EventActions};
 use crate::key::SessionKey;
 use crate::session::Session;
-use crate::store::{EventWindow, Expect, SessionEvent, StateMap, StoredSession, Version, apply};
+use crate::store::{EventWindow, SessionEvent, StateMap, StoredSession, Version, apply};
 
 /// A rewind that is prepared: [`SessionService::prepare_rewind`].
 #[derive(Debug)]
@@ -79,8 +80,10 @@ impl SessionService {
             return Err(not_in_history(key, format!("invocation {before_invocation:?}")));
         };
         let version = first.version - 1;
-        let mut event = Event::new("user").with_delta(&difference(&stored.session, &fold(&stored, version)));
-        event.invocation_id = format!("e-{}", self.ids.new_id());
+        let delta = difference(&stored.session, &fold(&stored, version));
+        let mut event = Event::new("user")
+            .with_actions(EventActions::from_delta(delta))
+            .with_invocation(format!("e-{}", self.ids.new_id()));
         event.actions.rewind_before_invocation_id = Some(before_invocation.to_owned());
         Ok(Rewind { stored, event, version, artifact_delta: BTreeMap::new() })
     }
@@ -94,12 +97,11 @@ impl SessionService {
         let Rewind { stored, mut event, artifact_delta, .. } = rewind;
         event.actions.artifact_delta = artifact_delta;
         let key = stored.key.clone();
-        let expect = Expect { session: Some(stored.version), ..Expect::default() };
+        let (incarnation, version) = (stored.incarnation, stored.version);
+        let append = Append::new(event).expecting(Expect::session(incarnation, version));
+        let answer = Answer { since: Some(Since { incarnation, version }), state: false };
         let mut session = Session::from(stored);
-        if let Outcome::Committed { event, appended } = self.commit(&key, event, expect).await? {
-            let event = SessionEvent { version: appended.version, event };
-            session.advance(event, appended.update_time);
-        }
+        session.take_in(self.commit(&key, append, answer).await?);
         Ok(session)
     }
 
@@ -122,11 +124,13 @@ impl SessionService {
         let events = stored.events.iter().filter(|event| event.version <= version);
         let new = crate::store::NewSession {
             key: new_key,
+            incarnation: Incarnation::random(),
             time: self.clock.now(),
             session: initial(&stored),
             app: Delta::new(),
             user: Delta::new(),
-            events: events.map(|event| (event.event.clone(), event.delta().split().session)).collect(),
+            events: events.map(|event| (event.event.clone(), own_changes(event))).collect(),
+            max_scope_bytes: self.max_scope_bytes,
         };
         Ok(self.store.create(new).await?.into())
     }
@@ -152,9 +156,14 @@ fn not_in_history(key: &SessionKey, what: String) -> SessionError {
 fn fold(stored: &StoredSession, version: Version) -> StateMap {
     let mut state = initial(stored);
     for event in stored.events.iter().take_while(|event| event.version <= version) {
-        apply(&mut state, &event.delta().split().session);
+        apply(&mut state, &own_changes(event));
     }
     state
+}
+
+/// What an event changes of its session's own state.
+fn own_changes(event: &Event) -> Delta {
+    event.actions.state_delta.split().session
 }
 
 /// The session's state at version 0. If it was not kept, it is what no event ever changed.
@@ -164,7 +173,7 @@ fn initial(stored: &StoredSession) -> StateMap {
     }
     let mut state = (*stored.session).clone();
     for event in stored.events.iter() {
-        event.delta().split().session.iter().for_each(|(key, _)| drop(state.remove(key)));
+        own_changes(event).iter().for_each(|(key, _)| drop(state.remove(key)));
     }
     state
 }

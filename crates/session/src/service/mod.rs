@@ -6,27 +6,28 @@ mod create;
 mod history;
 mod list;
 mod restore;
+mod sameness;
 mod transact;
 mod watch;
+mod write;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use sessile_state::{Delta, Scope};
-
-pub use append::OnConflict;
+pub use append::{Append, OnConflict};
 pub use create::CreateSession;
 pub use history::Rewind;
 pub use list::{ListSessions, Page};
 pub use restore::RestoreSession;
 pub use watch::Watch;
+pub use write::StateWrite;
 
 use crate::clock::{Clock, Ids, RandomIds, SystemClock};
+use crate::commit::Expect;
 use crate::error::SessionError;
-use crate::key::{SessionKey, check_app, check_user};
+use crate::key::SessionKey;
 use crate::session::Session;
-use crate::store::{EventWindow, ScopeKey, StateMap, Store, Version};
-use check::checked;
+use crate::store::{EventWindow, Store};
 use watch::Watchers;
 
 /// Sessions in a store. Clones are the same service.
@@ -38,6 +39,8 @@ pub struct SessionService {
     watchers: Arc<Watchers>,
     /// How often a watcher looks for what other processes committed.
     poll_interval: Duration,
+    /// How large the state of a scope may become, in bytes of JSON.
+    max_scope_bytes: Option<usize>,
 }
 
 impl SessionService {
@@ -54,6 +57,7 @@ impl SessionService {
             ids: Arc::new(RandomIds),
             watchers: Arc::default(),
             poll_interval: Duration::from_millis(500),
+            max_scope_bytes: None,
         }
     }
 
@@ -75,6 +79,14 @@ impl SessionService {
     #[must_use]
     pub fn with_poll_interval(mut self, interval: Duration) -> Self {
         self.poll_interval = interval;
+        self
+    }
+
+    /// With a limit for the state of each scope, in bytes of JSON. A commit after which a scope would be larger is
+    /// refused, unless it does not let the scope grow.
+    #[must_use]
+    pub fn with_max_scope_bytes(mut self, limit: usize) -> Self {
+        self.max_scope_bytes = Some(limit);
         self
     }
 
@@ -107,75 +119,20 @@ impl SessionService {
     ///
     /// # Errors
     ///
-    /// [`SessionError::Conflict`] if a version is expected and another is stored.
-    pub async fn delete(&self, key: &SessionKey, expect: Option<Version>) -> Result<bool, SessionError> {
+    /// [`SessionError::Replaced`] or [`SessionError::Conflict`] if the session is not the expected one.
+    pub async fn delete(&self, key: &SessionKey, expect: Expect) -> Result<bool, SessionError> {
         let deleted = self.store.delete(key, expect).await?;
         self.watchers.tell(key);
         Ok(deleted)
     }
 
-    /// The state that all users and sessions of an application share, without its prefix.
+    /// Commits what was handed over, and ends the store: connections are closed, a SQLite file is folded into one
+    /// file. All clones of the service use the same store, so none of them can be used afterwards.
     ///
     /// # Errors
     ///
-    /// [`SessionError::InvalidId`] if it cannot be an application; the store's own errors.
-    pub async fn app_state(&self, app: &str) -> Result<StateMap, SessionError> {
-        check_app(app)?;
-        self.scope_state(ScopeKey::App(app.to_owned())).await
-    }
-
-    /// The state that all sessions of a user share, without its prefix.
-    ///
-    /// # Errors
-    ///
-    /// [`SessionError::InvalidId`] if it cannot be an application or user; the store's own errors.
-    pub async fn user_state(&self, app: &str, user: &str) -> Result<StateMap, SessionError> {
-        check_app(app)?;
-        check_user(user)?;
-        self.scope_state(ScopeKey::User(app.to_owned(), user.to_owned())).await
-    }
-
-    /// Changes the state of an application; keys are without their prefix.
-    ///
-    /// # Errors
-    ///
-    /// [`SessionError::InvalidState`] if a key or value cannot be stored; nothing is changed then.
-    pub async fn write_app_state(&self, app: &str, delta: &Delta) -> Result<(), SessionError> {
-        check_app(app)?;
-        self.write_scope(ScopeKey::App(app.to_owned()), Scope::App, delta).await
-    }
-
-    /// Changes the state of a user; keys are without their prefix.
-    ///
-    /// # Errors
-    ///
-    /// [`SessionError::InvalidState`] if a key or value cannot be stored; nothing is changed then.
-    pub async fn write_user_state(&self, app: &str, user: &str, delta: &Delta) -> Result<(), SessionError> {
-        check_app(app)?;
-        check_user(user)?;
-        self.write_scope(ScopeKey::User(app.to_owned(), user.to_owned()), Scope::User, delta).await
-    }
-
-    /// Reads shared state. A row written by hand may name a key with its prefix, which is the same key; the one
-    /// without it wins when both are there, as in a session.
-    async fn scope_state(&self, key: ScopeKey) -> Result<StateMap, SessionError> {
-        let state = self.store.scope_state(&key).await?;
-        let (prefixed, mut plain): (StateMap, StateMap) =
-            state.into_iter().partition(|(name, _)| Scope::of(name).0 == key.scope());
-        for (name, value) in prefixed {
-            plain.entry(Scope::of(&name).1.to_owned()).or_insert(value);
-        }
-        Ok(plain)
-    }
-
-    async fn write_scope(&self, key: ScopeKey, scope: Scope, delta: &Delta) -> Result<(), SessionError> {
-        let mut prefixed = Delta::new();
-        delta.values().for_each(|(name, value)| prefixed.set(scope.key(name), value.clone()));
-        delta.removed().for_each(|name| prefixed.remove(scope.key(name)));
-        checked(&prefixed)?;
-        if delta.is_empty() {
-            return Ok(());
-        }
-        self.store.write_scope(&key, delta.clone(), self.clock.now()).await
+    /// Those of the store.
+    pub async fn close(&self) -> Result<(), SessionError> {
+        self.store.close().await
     }
 }

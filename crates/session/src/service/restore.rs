@@ -2,7 +2,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::SessionService;
-use super::check::{checked, prepared};
+use super::check::{Notes, checked, prepared, without_operations};
+use crate::commit::Incarnation;
 use crate::error::SessionError;
 use crate::event::Event;
 use crate::key::SessionKey;
@@ -45,14 +46,24 @@ impl SessionService {
                 let reason = "it is partial, and partial events are never stored".to_owned();
                 return Err(SessionError::InvalidEvent { id: event.id, reason });
             }
-            let delta = prepared(&mut event)?.session;
+            let delta = prepared(&mut event, Notes::Kept)?.session;
+            without_operations(&event)?;
             if !ids.insert(event.id.clone()) {
                 return Err(SessionError::EventConflict { key, id: event.id });
             }
             prepared_events.push((Arc::new(event), delta));
         }
         let (app, user) = Default::default();
-        let new = NewSession { key, time, session: initial, app, user, events: prepared_events };
+        let new = NewSession {
+            key,
+            incarnation: Incarnation::random(),
+            time,
+            session: initial,
+            app,
+            user,
+            events: prepared_events,
+            max_scope_bytes: self.max_scope_bytes,
+        };
         Ok(self.store.create(new).await?.into())
     }
 }

@@ -1,14 +1,16 @@
 use std::time::Duration;
 
-use sessile_state::{Delta, Scope, State};
+use sessile_state::{Reads, State};
 
 use super::SessionService;
-use super::append::Outcome;
+use super::append::Append;
 use super::check::checked;
+use crate::commit::{Answer, Expect, Guards, OnOverwrite};
 use crate::error::{BoxError, SessionError};
-use crate::event::Event;
+use crate::event::{Event, EventActions};
 use crate::key::SessionKey;
-use crate::store::{EventWindow, Expect, Version};
+use crate::session::Session;
+use crate::store::{EventWindow, Version};
 
 /// How often a transaction is tried before the conflict is reported.
 const ATTEMPTS: u32 = 10_000;
@@ -19,7 +21,7 @@ impl SessionService {
     /// the session's version.
     ///
     /// `change` may run many times. It sees the session's own keys, and those of its user and
-    /// application; of these three, the ones it read or wrote must be unchanged at the commit. If
+    /// application; the keys that it read must be unchanged at the commit, and other keys do not matter. If
     /// it changes nothing, nothing is committed.
     ///
     /// ```
@@ -42,6 +44,7 @@ impl SessionService {
     ///
     /// - [`SessionError::NotFound`] if there is no such session;
     /// - [`SessionError::GivenUp`] if `change` returns an error; nothing is committed then;
+    /// - [`SessionError::Operation`] if an operation cannot be applied to what is stored;
     /// - [`SessionError::InvalidState`] if something cannot be stored.
     pub async fn transact<T>(
         &self,
@@ -59,22 +62,21 @@ impl SessionService {
                 change(&view).map_err(|source| SessionError::GivenUp { key: key.clone(), source })?;
             let delta = view.delta();
             let stored = checked(&delta)?;
-            let touched = |scope: Scope, delta: &Delta| reads.contains(scope) || !delta.is_empty();
-            let versions = session.scope_versions();
-            let expect = Expect {
-                session: touched(Scope::Session, &stored.session).then_some(session.version()),
-                user: touched(Scope::User, &stored.user).then_some(versions.user),
-                app: touched(Scope::App, &stored.app).then_some(versions.app),
-            };
             if stored.app.is_empty() && stored.user.is_empty() && stored.session.is_empty() {
                 return Ok((result, session.version()));
             }
-            let mut event = Event::new("user").with_delta(&delta);
-            event.invocation_id = format!("p-{}", self.ids.new_id());
-            match self.commit(key, event, expect).await {
-                Ok(Outcome::Committed { appended, .. }) => return Ok((result, appended.version)),
-                Ok(Outcome::Partial(_)) => return Ok((result, session.version())),
-                Err(SessionError::Conflict { .. }) if attempt < ATTEMPTS => {
+            let event = Event::new("user")
+                .with_actions(EventActions::from_delta(delta))
+                .with_invocation(format!("p-{}", self.ids.new_id()));
+            let append =
+                Append { event, expect: expected(&session, &reads), guards: guards(&session, &reads) };
+            match self.commit(key, append, Answer::default()).await {
+                Ok(appended) => return Ok((result, appended.version)),
+                Err(
+                    SessionError::Conflict { .. }
+                    | SessionError::Overwritten { .. }
+                    | SessionError::Replaced { .. },
+                ) if attempt < ATTEMPTS => {
                     attempt += 1;
                     tokio::time::sleep(self.pause(attempt)).await;
                 }
@@ -89,4 +91,23 @@ impl SessionService {
         let random = uuid::Uuid::new_v4().as_u64_pair().0;
         Duration::from_micros(random % longest)
     }
+}
+
+/// What must be stored: the session that was read; and if all keys were listed, the versions of all scopes, because a
+/// key that was added would have been listed too.
+fn expected(session: &Session, reads: &Reads) -> Expect {
+    match reads.is_everything() {
+        true => session.versions(),
+        false => Expect { incarnation: Some(session.incarnation()), ..Expect::default() },
+    }
+}
+
+/// The values that were read, by key. Writers of other keys are not in the way.
+fn guards(session: &Session, reads: &Reads) -> Guards {
+    let mut guards = Guards::new(OnOverwrite::Refuse);
+    for key in reads.keys() {
+        let read = session.state().get_raw(&key).cloned();
+        guards.insert(key, read);
+    }
+    guards
 }

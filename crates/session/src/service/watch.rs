@@ -6,6 +6,7 @@ use futures_util::stream::{Stream, unfold};
 use tokio::sync::Notify;
 
 use super::SessionService;
+use crate::commit::Incarnation;
 use crate::error::SessionError;
 use crate::key::SessionKey;
 use crate::store::{EventWindow, SessionEvent, Store, Version};
@@ -17,6 +18,8 @@ pub struct Watch {
     store: Arc<dyn Store>,
     /// The last version that was handed out.
     seen: Version,
+    /// Which session is watched: another one that gets its address later is not.
+    incarnation: Option<Incarnation>,
     /// Read from the store and not handed out yet.
     ready: VecDeque<SessionEvent>,
     poll_interval: Duration,
@@ -25,12 +28,13 @@ pub struct Watch {
 }
 
 impl SessionService {
-    /// Watches a session from after a version on.
+    /// Watches a session from after a version on. The session that has this address at the first look is watched.
     pub fn watch(&self, key: &SessionKey, after: Version) -> Watch {
         Watch {
             key: key.clone(),
             store: self.store.clone(),
             seen: after,
+            incarnation: None,
             ready: VecDeque::new(),
             poll_interval: self.poll_interval,
             notify: self.watchers.enter(key),
@@ -40,7 +44,14 @@ impl SessionService {
 }
 
 impl Watch {
-    /// The next change; `None` when the session was deleted.
+    /// Watches this session only, even if it was deleted before the first look.
+    #[must_use]
+    pub fn of(mut self, incarnation: Incarnation) -> Self {
+        self.incarnation = Some(incarnation);
+        self
+    }
+
+    /// The next change; `None` when the session was deleted, also if another one was created in its place.
     ///
     /// # Errors
     ///
@@ -58,9 +69,12 @@ impl Watch {
             told.as_mut().enable();
             let window = EventWindow::after_version(self.seen);
             let Some(stored) = self.store.get(&self.key, window).await? else { return Ok(None) };
+            if *self.incarnation.get_or_insert(stored.incarnation) != stored.incarnation {
+                return Ok(None);
+            }
             self.ready = Arc::unwrap_or_clone(stored.events).into();
             if self.ready.is_empty() {
-                // Elapsed or told, it looks again: other processes tell nobody.
+                // It looks again when it is notified, and after a while: commits of other processes notify no one here.
                 drop(tokio::time::timeout(self.poll_interval, told).await);
             }
         }

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use sessile_session::{
-    CreateSession, Event, EventActions, EventWindow, Session, SessionError, SessionKey, SessionService,
+    CreateSession, Event, EventActions, EventWindow, ScopeKey, Session, SessionError, SessionKey,
+    SessionService,
 };
 
 use crate::support::open;
@@ -26,7 +27,7 @@ pub(crate) fn event(id: &str) -> Event {
         (format!("user:{id}"), json!(id)),
         (format!("app:{id}"), json!(id)),
     ];
-    Event { id: id.to_owned(), actions: EventActions::from_delta(delta), ..Event::new("agent") }
+    Event { id: id.to_owned(), ..Event::new("agent").with_actions(EventActions::from_delta(delta)) }
 }
 
 /// A file, and what its writers were told.
@@ -97,13 +98,41 @@ impl File {
         assert_eq!(json!(app), shared, "application state is what the events set");
         let user = service.user_state("shop", "ada").await.expect("the state is read");
         assert_eq!(json!(user), shared, "user state is what the events set");
+        self.check_history(&service).await;
         self.check_pages();
         stored.len()
     }
 
-    /// Lets SQLite look for damage.
+    /// The history of shared state must lead back to nothing, version by version.
+    pub(crate) async fn check_history(&self, service: &SessionService) {
+        let app = ScopeKey::App("shop".to_owned());
+        for scope in [app, ScopeKey::User("shop".to_owned(), "ada".to_owned())] {
+            let found = service.scope_state(&scope).await.expect("the state is read");
+            let changes =
+                service.store().scope_changes(&scope, 0, usize::MAX).await.expect("the history is read");
+            let versions = changes.iter().map(|change| change.version);
+            assert!(versions.eq((1..=found.version).rev()), "{scope}: the history has gaps");
+            let mut state = (*found.state).clone();
+            for change in &changes {
+                change.undo(&mut state).expect("the change was made");
+            }
+            assert!(state.is_empty(), "{scope}: {state:?} was never set");
+        }
+    }
+
+    /// Lets SQLite look for damage, and counts again what is counted.
     fn check_pages(&self) {
         let connection = rusqlite::Connection::open(&self.path).expect("the file opens");
+        let miscounted: i64 = connection
+            .query_row(
+                "SELECT count(*) FROM sessions s WHERE sessile_bytes <> (
+                     SELECT coalesce(sum(octet_length(event_data)), 0) FROM events e
+                     WHERE e.app_name = s.app_name AND e.user_id = s.user_id AND e.session_id = s.id)",
+                [],
+                |row| row.get(0),
+            )
+            .expect("the sizes are counted");
+        assert_eq!(miscounted, 0, "the size of a session is that of its events");
         let found: String = connection
             .query_row("PRAGMA integrity_check", [], |row| row.get(0))
             .expect("the file is looked through");

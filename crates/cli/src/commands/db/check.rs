@@ -1,17 +1,14 @@
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use clap::Args;
 use serde::Serialize;
-use sessile_session::{
-    Address, EventWindow, ScopeKey, SessionError, SessionKey, SessionService, StateMap, Store,
-};
+use sessile_session::{Address, EventWindow, ScopeKey, SessionError, SessionKey, SessionService, StateMap};
 
 use super::Schema;
 use crate::args::{OutputArgs, StoreArgs};
 use crate::exit::Failure;
 use crate::output::Output;
-use crate::place::{Need, Place};
+use crate::place::{Need, Place, closed};
 use crate::progress::Progress;
 use crate::walk::Walk;
 
@@ -67,7 +64,9 @@ impl Check {
         // Opening a database that is not migrated would migrate it, and a check changes nothing.
         let migrated = schema.migration == schema.latest;
         if migrated {
-            report.look(place.open(Need::Existing).await?).await?;
+            let service = SessionService::over(place.open(Need::Existing).await?);
+            let looked = report.look(&service).await;
+            closed(&service, looked).await?;
         }
         let mut output = Output::new(&self.output);
         match output.is_json() {
@@ -93,8 +92,8 @@ impl Check {
 
 impl Report {
     /// Looks at everything, and goes on after what is damaged.
-    async fn look(&mut self, store: Arc<dyn Store>) -> anyhow::Result<()> {
-        let service = SessionService::over(store.clone());
+    async fn look(&mut self, service: &SessionService) -> anyhow::Result<()> {
+        let store = service.store();
         let progress = Progress::counting("sessions checked");
         let (mut apps, mut users) = (BTreeSet::new(), BTreeSet::new());
         let mut walk = Walk::over(store.clone());
@@ -106,17 +105,17 @@ impl Report {
             for address in page {
                 match address {
                     Address::Scope(scope) => match store.scope_state(&scope).await {
-                        Ok(state) if state.is_empty() => {} // as if it were not there
+                        Ok(stored) if stored.state.is_empty() => {} // as if it were not there
                         Ok(_) => owners(scope, &mut apps, &mut users),
                         Err(error) => {
-                            self.problem(named(&scope), error)?;
+                            self.problem(format!("state of {scope}"), error)?;
                             owners(scope, &mut apps, &mut users);
                         }
                     },
                     Address::Session(key) => {
                         apps.insert(key.app().to_owned());
                         users.insert((key.app().to_owned(), key.user().to_owned()));
-                        self.session(&service, &key).await?;
+                        self.session(service, &key).await?;
                         progress.advance(1);
                     }
                 }
@@ -209,12 +208,5 @@ fn owners(scope: ScopeKey, apps: &mut BTreeSet<String>, users: &mut BTreeSet<(St
             apps.insert(app.clone());
             users.insert((app, user));
         }
-    }
-}
-
-fn named(scope: &ScopeKey) -> String {
-    match scope {
-        ScopeKey::App(app) => format!("state of application {app}"),
-        ScopeKey::User(app, user) => format!("state of user {user} of application {app}"),
     }
 }

@@ -1,10 +1,11 @@
 use clap::Args;
 use serde_json::json;
+use sessile_session::SessionService;
 
 use super::Schema;
 use crate::args::{OutputArgs, StoreArgs};
 use crate::output::Output;
-use crate::place::{Need, Place};
+use crate::place::{Need, Place, closed};
 
 /// The arguments of `db migrate`.
 #[derive(Debug, Args)]
@@ -22,8 +23,9 @@ impl Migrate {
             Place::Sqlite(options) if !options.path.exists() => 0,
             _ => Schema::of(&place).await?.migration,
         };
-        drop(place.open(Need::Any).await?);
-        let after = Schema::of(&place).await?;
+        let service = SessionService::over(place.open(Need::Any).await?);
+        let after = Schema::of(&place).await;
+        let after = closed(&service, after).await?;
         let mut output = Output::new(&self.output);
         match output.is_json() {
             true => {

@@ -1,10 +1,10 @@
 use clap::Args;
 use serde_json::json;
-use sessile_session::{Clock, ListSessions, Session, SessionError, SystemClock};
+use sessile_session::{Clock, Expect, ListSessions, Session, SessionError, SessionService, SystemClock};
 
 use crate::args::{OutputArgs, StoreArgs};
 use crate::output::Output;
-use crate::place::{Need, sessions};
+use crate::place::{Need, with_sessions};
 use crate::progress::Progress;
 use crate::talk::say;
 use crate::times::{Age, shown};
@@ -33,7 +33,10 @@ pub(crate) struct Sweep {
 
 impl Sweep {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let service = sessions(&self.store.store, Need::Existing).await?;
+        with_sessions(&self.store.store, Need::Existing, async |service| self.work(service).await).await
+    }
+
+    async fn work(&self, service: &SessionService) -> anyhow::Result<()> {
         let before = SystemClock.now() - self.older_than.0.as_secs_f64();
         let apps = match &self.app {
             Some(app) => [app.clone()].into(),
@@ -51,7 +54,7 @@ impl Sweep {
                     if session.last_update_time() >= before {
                         break 'pages; // the least recently changed come first
                     }
-                    if !self.dry_run && !delete(&service, &session).await? {
+                    if !self.dry_run && !delete(service, &session).await? {
                         kept += 1;
                         continue;
                     }
@@ -87,11 +90,12 @@ impl Sweep {
     }
 }
 
-/// Deletes a session as it was listed; one that was changed since stays.
-async fn delete(service: &sessile_session::SessionService, session: &Session) -> anyhow::Result<bool> {
-    match service.delete(session.key(), Some(session.version())).await {
+/// Deletes a session as it was listed; one that was changed or replaced since stays.
+async fn delete(service: &SessionService, session: &Session) -> anyhow::Result<bool> {
+    let expect = Expect::session(session.incarnation(), session.version());
+    match service.delete(session.key(), expect).await {
         Ok(deleted) => Ok(deleted),
-        Err(SessionError::Conflict { .. }) => Ok(false),
+        Err(SessionError::Conflict { .. } | SessionError::Replaced { .. }) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }

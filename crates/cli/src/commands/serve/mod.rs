@@ -13,22 +13,22 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 use serde_json::json;
-use sessile_server::{App, Apps, Counts, Server};
+use sessile_server::{App, Apps, Auth, Counts, Server};
 use sessile_session::SessionService;
 use tokio::net::TcpListener;
 
 use crate::agents::{Application, Services};
 use crate::args::StoreArgs;
 use crate::exit::Failure;
-use crate::place::{Need, Place};
+use crate::place::{Need, Place, closed};
 use crate::services::ServiceArgs;
 use crate::talk::say;
 
 /// The arguments of `serve`.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// The folder with a folder for each application (root_agent.yaml in it), or that of one application; two
-    /// samples if it is left out.
+    /// The folder with a folder for each application (root_agent.yaml in it), or that of one
+    /// application; two samples if it is left out.
     #[arg(value_name = "AGENTS_DIR")]
     agents: Option<PathBuf>,
     /// The address to listen on; another than this computer's own needs authentication.
@@ -40,14 +40,16 @@ pub(crate) struct Serve {
     /// Make the session that a run names, if it is not there.
     #[arg(long, alias = "auto_create_session")]
     auto_create_session: bool,
-    /// The application of requests that name none; that of a folder with one application, if it is left out.
+    /// The application of requests that name none; that of a folder with one application, if it is
+    /// left out.
     #[arg(long, env = "ADK_DEFAULT_APP_NAME", value_name = "APP")]
     default_app: Option<String>,
     /// At most this many model calls in a run; 0 is as many as agents like.
     #[arg(long, alias = "max_llm_calls", env = "ADK_MAX_LLM_CALLS", value_name = "COUNT")]
     #[arg(default_value_t = 500, allow_negative_numbers = true)]
     max_llm_calls: i64,
-    /// Serve the files of Google's web UI from this folder (`google/adk/cli/browser` of the google-adk package).
+    /// Serve the files of Google's web UI from this folder (`google/adk/cli/browser` of the
+    /// google-adk package).
     #[arg(long, value_name = "FOLDER")]
     adk_web: Option<PathBuf>,
     /// Seconds that requests and runs have to finish when the server is stopped.
@@ -78,40 +80,56 @@ impl Serve {
         let place = Place::of(&self.store.store)?;
         let (store, gauges) = place.open_measured(Need::Any).await?;
         let (store, counts) = Counts::around(store);
+        // Agents commit through this service too, so its limit is theirs.
+        let sessions = SessionService::over(store).with_max_scope_bytes(self.limits.limits().state);
+        let done = match self.server(&place, &sessions, auth, address).await {
+            Ok((listener, server)) => {
+                let mut server = server.with_counts(counts).with_gauges(gauges);
+                if let Some(folder) = adk_web {
+                    server = server.with_adk_web(folder);
+                }
+                sessile_server::serve(listener, server, shutdown::asked()).await.context("cannot serve")
+            }
+            Err(error) => Err(error),
+        };
+        let done = closed(&sessions, done).await;
+        telemetry.finish().await;
+        done
+    }
+
+    /// A server that listens; it prints what to try.
+    async fn server(
+        &self,
+        place: &Place,
+        sessions: &SessionService,
+        auth: Auth,
+        address: SocketAddr,
+    ) -> anyhow::Result<(TcpListener, Server)> {
         let services = Services {
-            sessions: SessionService::over(store),
-            artifacts: self.services.artifacts(&place).await?,
-            memory: self.services.memory(&place).await?,
+            sessions: sessions.clone(),
+            artifacts: self.services.artifacts(place).await?,
+            memory: self.services.memory(place).await?,
             auto_create: self.auto_create_session,
         };
         let applications = services.load(self.agents.as_deref())?;
         let listener = listen(address).await?;
         let address = listener.local_addr().context("cannot find out the address")?;
         let names = names(&applications)?;
-        let guide =
-            Guide { address, place: &place, names: &names, token: auth.is_on(), json: self.logs.is_json() };
-
-        let mut server = Server::new(services.sessions.clone(), self.apps(applications))
-            .with_artifacts(services.artifacts.clone())
-            .with_memory(services.memory.clone())
+        let guide = Guide { address, place, names: &names, token: auth.is_on(), json: self.logs.is_json() };
+        let mut server = Server::new(sessions.clone(), self.apps(applications))
+            .with_artifacts(services.artifacts)
+            .with_memory(services.memory)
             .with_auth(auth)
             .with_limits(self.limits.limits())
-            .with_counts(counts)
-            .with_gauges(gauges)
             .with_max_llm_calls(u32::try_from(self.max_llm_calls.max(0)).unwrap_or(u32::MAX))
             .with_grace(std::time::Duration::from_secs(self.grace.into()))
             .with_origins(&self.access.allow_origins)
             .map_err(|error| Failure::Usage(error.to_string()))?;
-        if let Some(folder) = adk_web {
-            server = server.with_adk_web(folder);
-        }
         if let Some(app) = self.default_app(&names) {
             server = server.with_default_app(app);
         }
         guide.print();
-        let served = sessile_server::serve(listener, server, shutdown::asked()).await;
-        telemetry.finish().await;
-        served.context("cannot serve")
+        Ok((listener, server))
     }
 
     /// The address to listen on.
@@ -125,7 +143,8 @@ impl Serve {
         })
     }
 
-    /// The application of requests that name none: the one that is told, or the only one of a folder.
+    /// The application of requests that name none: the one that is told, or the only one of a
+    /// folder.
     fn default_app(&self, names: &[String]) -> Option<String> {
         let only = || names.first().filter(|_| self.agents.is_some() && names.len() == 1).cloned();
         self.default_app.clone().or_else(only)

@@ -2,11 +2,11 @@
 
 use clap::Args;
 use serde_json::json;
-use sessile_session::{EventWindow, SessionError};
+use sessile_session::{EventWindow, Expect, SessionError, SessionService};
 
 use crate::args::{OutputArgs, SessionArgs, StoreArgs};
 use crate::output::Output;
-use crate::place::{Need, sessions};
+use crate::place::{Need, with_sessions};
 use crate::talk::say;
 
 /// The arguments of `sessions delete`.
@@ -23,9 +23,13 @@ pub(crate) struct Delete {
 
 impl Delete {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let service = sessions(&self.store.store, Need::Existing).await?;
+        with_sessions(&self.store.store, Need::Existing, async |service| self.work(service).await).await
+    }
+
+    async fn work(&self, service: &SessionService) -> anyhow::Result<()> {
         let key = self.session.key();
-        if !service.delete(&key, self.if_version).await? {
+        let expect = Expect { session: self.if_version, ..Expect::default() };
+        if !service.delete(&key, expect).await? {
             return Err(SessionError::NotFound { key }.into());
         }
         say(format_args!("deleted {key}"));
@@ -52,7 +56,10 @@ pub(crate) struct Fork {
 
 impl Fork {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let service = sessions(&self.store.store, Need::Existing).await?;
+        with_sessions(&self.store.store, Need::Existing, async |service| self.work(service).await).await
+    }
+
+    async fn work(&self, service: &SessionService) -> anyhow::Result<()> {
         let key = self.session.key();
         let version = match self.at {
             Some(version) => version,
@@ -87,7 +94,10 @@ pub(crate) struct Rewind {
 
 impl Rewind {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let service = sessions(&self.store.store, Need::Existing).await?;
+        with_sessions(&self.store.store, Need::Existing, async |service| self.work(service).await).await
+    }
+
+    async fn work(&self, service: &SessionService) -> anyhow::Result<()> {
         let session = service.rewind(&self.session.key(), &self.before).await?;
         let mut output = Output::new(&self.output);
         match output.is_json() {

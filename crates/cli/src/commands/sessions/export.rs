@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufWriter, Write, stdout};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
@@ -11,7 +12,7 @@ use super::format::{FORMAT, Line, SessionLine};
 use crate::args::StoreArgs;
 use crate::exit::Failure;
 use crate::output::written;
-use crate::place::{Need, sessions};
+use crate::place::{Need, with_sessions};
 use crate::progress::Progress;
 use crate::talk::say;
 use crate::walk::Walk;
@@ -43,14 +44,17 @@ pub(crate) struct Export {
 
 impl Export {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let service = sessions(&self.store.store, Need::Existing).await?;
+        with_sessions(&self.store.store, Need::Existing, async |service| self.work(service).await).await
+    }
+
+    async fn work(&self, service: &SessionService) -> anyhow::Result<()> {
         let mut lines = Lines::to(self.output.as_ref())?;
         lines.write(&Line::SessileExport { format: FORMAT })?;
         let progress = Progress::counting("sessions exported");
         let mut exported = 0_u64;
-        for key in self.chosen(&service, &mut lines).await? {
+        for key in self.chosen(service, &mut lines).await? {
             // A session that is deleted meanwhile is not there to be exported.
-            if session(&service, &key, &mut lines).await? {
+            if session(service, &key, &mut lines).await? {
                 exported += 1;
                 progress.advance(1);
             }
@@ -105,7 +109,7 @@ impl Export {
 }
 
 async fn shared(service: &SessionService, scope: ScopeKey, lines: &mut Lines) -> anyhow::Result<()> {
-    let state = service.store().scope_state(&scope).await?;
+    let state = Arc::unwrap_or_clone(service.store().scope_state(&scope).await?.state);
     if state.is_empty() {
         return Ok(());
     }

@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::Args;
 use sessile_session::{
-    Event, RestoreSession, ScopeKey, SessionError, SessionKey, SessionService, StateMap, apply,
+    Event, Guards, OnOverwrite, RestoreSession, ScopeKey, SessionError, SessionKey, SessionService, StateMap,
+    StateWrite, apply,
 };
 use sessile_state::Delta;
 
 use super::format::{FORMAT, Line, SessionLine};
 use crate::args::StoreArgs;
 use crate::exit::Failure;
-use crate::place::{Need, sessions};
+use crate::place::{Need, with_sessions};
 use crate::progress::Progress;
 use crate::talk::say;
 
@@ -36,11 +37,13 @@ impl Import {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let mut lines = Lines::of(&self.file)?;
         lines.check_format()?;
-        let service = sessions(&self.store.store, Need::Any).await?;
-        let (mut imported, mut skipped) = (0_u64, 0_u64);
-        let result = self.import(&service, &mut lines, &mut imported, &mut skipped).await;
-        say(format_args!("imported {imported} sessions, left {skipped} as they were"));
-        result
+        with_sessions(&self.store.store, Need::Any, async |service| {
+            let (mut imported, mut skipped) = (0_u64, 0_u64);
+            let result = self.import(service, &mut lines, &mut imported, &mut skipped).await;
+            say(format_args!("imported {imported} sessions, left {skipped} as they were"));
+            result
+        })
+        .await
     }
 
     async fn import(
@@ -76,33 +79,46 @@ impl Import {
         Ok(())
     }
 
-    /// Adds the keys that are not there; refuses those that have another value.
+    /// Adds the keys that are not there; refuses those that have another value. Keys that other
+    /// writers add between the comparison and the write are compared too.
     async fn shared(&self, service: &SessionService, scope: ScopeKey, state: StateMap) -> anyhow::Result<()> {
-        let now = service.store().scope_state(&scope).await?;
-        let mut delta = Delta::new();
+        loop {
+            let write = self.missing(service, &scope, &state).await?;
+            match service.write_state(write).await {
+                Ok(_) => return Ok(()),
+                Err(SessionError::Overwritten { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// A write of the keys that are not there, which is refused if one of them is there by then.
+    async fn missing(
+        &self,
+        service: &SessionService,
+        scope: &ScopeKey,
+        state: &StateMap,
+    ) -> anyhow::Result<StateWrite> {
+        let now = service.store().scope_state(scope).await?.state;
+        let mut write = StateWrite::new(scope.clone(), Delta::new());
+        write.guards = Guards::new(OnOverwrite::Refuse);
         for (key, value) in state {
-            match now.get(&key) {
-                None => delta.set(key, value),
-                Some(stored) if *stored == value || self.keep_shared => {}
+            match now.get(key) {
+                None => {
+                    write.delta.set(key, value.clone());
+                    write.guards.insert(key.clone(), None);
+                }
+                Some(stored) if stored == value || self.keep_shared => {}
                 Some(_) => {
-                    let text = match &scope {
-                        ScopeKey::App(app) => format!("app:{key} of application {app}"),
-                        ScopeKey::User(app, user) => {
-                            format!("user:{key} of user {user} of application {app}")
-                        }
-                    };
+                    let key = scope.scope().key(key);
                     return Err(Failure::Conflict(format!(
-                        "{text} has another value already; --keep-shared leaves such keys as they are"
+                        "{key} of {scope} has another value already; --keep-shared leaves such keys as they are"
                     ))
                     .into());
                 }
             }
         }
-        match scope {
-            ScopeKey::App(app) => service.write_app_state(&app, &delta).await?,
-            ScopeKey::User(app, user) => service.write_user_state(&app, &user, &delta).await?,
-        }
-        Ok(())
+        Ok(write)
     }
 }
 
@@ -168,7 +184,7 @@ impl Lines {
         loop {
             match self.next()? {
                 Some(Line::Event { version: next, event }) if next > version => {
-                    apply(&mut state, &event.delta().split().session);
+                    apply(&mut state, &event.actions.state_delta.split().session);
                     version = next;
                     events.push(*event);
                 }
@@ -196,7 +212,7 @@ impl Lines {
                 self.wrong(format!("the id {:?} has white space around it; rename the session", line.id))
             );
         }
-        let first = events.first().map_or(line.update_time, |event| event.timestamp);
+        let first = events.first().map_or(line.update_time, |event| event.time());
         Ok(RestoreSession { key, time: first.min(line.update_time), initial: line.initial, events })
     }
 

@@ -1,13 +1,13 @@
 use anyhow::bail;
 use clap::Args;
 use serde::Serialize;
-use sessile_session::{ListSessions, Session, SessionState, Unreadable};
+use sessile_session::{ListSessions, Session, SessionService, SessionState, Unreadable};
 
 use super::format::{AsMap, Map};
 use crate::args::{OutputArgs, StoreArgs};
 use crate::exit::Failure;
 use crate::output::Output;
-use crate::place::{Need, sessions};
+use crate::place::{Need, with_sessions};
 use crate::talk::{harmless, say};
 use crate::{times, walk};
 
@@ -34,7 +34,10 @@ pub(crate) struct List {
 
 impl List {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let service = sessions(&self.store.store, Need::Existing).await?;
+        with_sessions(&self.store.store, Need::Existing, async |service| self.work(service).await).await
+    }
+
+    async fn work(&self, service: &SessionService) -> anyhow::Result<()> {
         let apps = match &self.app {
             Some(app) => [app.clone()].into(),
             None => walk::apps(service.store()).await?,

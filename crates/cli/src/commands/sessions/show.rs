@@ -1,12 +1,12 @@
 use clap::Args;
 use serde::Serialize;
-use sessile_session::{EventWindow, Session, SessionError, SessionEvent};
+use sessile_session::{EventWindow, Session, SessionError, SessionEvent, SessionService};
 
 use super::list::Listed;
 use crate::args::{OutputArgs, SessionArgs, StoreArgs};
 use crate::event_text::{changes, cut, said};
 use crate::output::Output;
-use crate::place::{Need, sessions};
+use crate::place::{Need, with_sessions};
 use crate::times;
 
 /// The arguments of `sessions show`.
@@ -25,7 +25,10 @@ pub(crate) struct Show {
 
 impl Show {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let service = sessions(&self.store.store, Need::Existing).await?;
+        with_sessions(&self.store.store, Need::Existing, async |service| self.work(service).await).await
+    }
+
+    async fn work(&self, service: &SessionService) -> anyhow::Result<()> {
         let key = self.session.key();
         let window = self.last.map_or(EventWindow::ALL, EventWindow::last);
         let Some(session) = service.get(&key, window).await? else {
@@ -57,11 +60,11 @@ fn show(session: &Session, output: &mut Output) -> anyhow::Result<()> {
 
 fn row(event: &SessionEvent) -> [String; 5] {
     let mut pieces = vec![cut(&said(event), 200)];
-    pieces.extend(changes(&event.delta()).iter().map(|change| cut(change, 100)));
+    pieces.extend(changes(&event.actions.state_delta).iter().map(|change| cut(change, 100)));
     pieces.retain(|piece| !piece.is_empty());
     [
         event.version.to_string(),
-        times::shown(event.timestamp),
+        times::shown(event.time()),
         event.invocation_id.clone(),
         event.author.clone(),
         pieces.join("  "),

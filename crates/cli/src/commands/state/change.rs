@@ -1,0 +1,88 @@
+//! `set` and `rm`: a key gets a value, or goes.
+
+use std::io::Read;
+
+use anyhow::Context;
+use clap::Args;
+use sessile_session::SessionService;
+use sessile_state::{Change, Scope, SharedValue};
+
+use super::target::Changed;
+use crate::exit::Failure;
+use crate::place::{Need, with_sessions};
+
+/// The arguments of `state set`.
+#[derive(Debug, Args)]
+pub(crate) struct Set {
+    #[command(flatten)]
+    changed: Changed,
+    #[command(flatten)]
+    value: Given,
+}
+
+/// A value of the command line.
+#[derive(Debug, Args)]
+pub(super) struct Given {
+    /// The value as JSON; - reads it from standard input.
+    #[arg(value_name = "VALUE", allow_hyphen_values = true)]
+    value: String,
+    /// The value is a text, not JSON.
+    #[arg(long)]
+    text: bool,
+}
+
+impl Given {
+    pub(super) fn read(&self) -> anyhow::Result<SharedValue> {
+        let mut given = self.value.clone();
+        if given == "-" {
+            given.clear();
+            std::io::stdin().read_to_string(&mut given).context("cannot read the value")?;
+        }
+        match self.text {
+            true => Ok(SharedValue::from(serde_json::Value::from(given))),
+            false => json(&given, "quote it as '\"text\"', or add --text"),
+        }
+    }
+}
+
+/// What a text of the command line says as JSON.
+pub(super) fn json(text: &str, advice: &str) -> anyhow::Result<SharedValue> {
+    SharedValue::from_json(text.trim())
+        .map_err(|error| Failure::Usage(format!("the value is no JSON ({error}); {advice}")).into())
+}
+
+impl Set {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        let Changed { owner, key, if_version } = &self.changed;
+        let target = owner.target(key)?;
+        let change = Change::Set(self.value.read()?);
+        with_sessions(&owner.store.store, Need::Existing, async |service| {
+            target.write(service, key, change, *if_version).await.map(drop)
+        })
+        .await
+    }
+}
+
+/// The arguments of `state rm`.
+#[derive(Debug, Args)]
+pub(crate) struct Remove {
+    #[command(flatten)]
+    changed: Changed,
+}
+
+impl Remove {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        let url = &self.changed.owner.store.store;
+        with_sessions(url, Need::Existing, async |service| self.work(service).await).await
+    }
+
+    async fn work(&self, service: &SessionService) -> anyhow::Result<()> {
+        let Changed { owner, key, if_version } = &self.changed;
+        let target = owner.target(key)?;
+        let state = target.read(service).await?;
+        if !state.contains_key(Scope::of(key).1) {
+            return Err(target.missing(key, &state));
+        }
+        target.write(service, key, Change::Remove, *if_version).await.map(drop)
+    }
+}

@@ -1,0 +1,113 @@
+//! Changing the state that sessions share, without a session.
+
+use std::sync::Arc;
+
+use sessile_state::{Delta, Scope};
+
+use crate::commit::ScopeGuards;
+use crate::error::SessionError;
+use crate::key::SessionKey;
+use crate::store::{StateMap, Version};
+
+/// State that sessions share.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ScopeKey {
+    /// Of an application.
+    App(String),
+    /// Of a user of an application.
+    User(String, String),
+}
+
+impl ScopeKey {
+    /// The application's state that a session sees.
+    pub fn app_of(key: &SessionKey) -> Self {
+        Self::App(key.app().to_owned())
+    }
+
+    /// The user's state that a session sees.
+    pub fn user_of(key: &SessionKey) -> Self {
+        Self::User(key.app().to_owned(), key.user().to_owned())
+    }
+
+    /// The scope of its keys.
+    pub fn scope(&self) -> Scope {
+        match self {
+            Self::App(_) => Scope::App,
+            Self::User(..) => Scope::User,
+        }
+    }
+}
+
+/// For messages: `application shop`, `user ada of application shop`.
+impl std::fmt::Display for ScopeKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::App(app) => write!(f, "application {app}"),
+            Self::User(app, user) => write!(f, "user {user} of application {app}"),
+        }
+    }
+}
+
+/// The state that sessions share, as a store has it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ScopeState {
+    /// How often it was written; 0 if it never was.
+    pub version: Version,
+    /// Keys without prefix, and their values.
+    pub state: Arc<StateMap>,
+}
+
+/// A change of shared state.
+#[derive(Debug, Clone)]
+pub struct ScopeWrite {
+    /// Whose state it is.
+    pub scope: ScopeKey,
+    /// What changes; keys are without their prefix.
+    pub delta: Delta,
+    /// The version that must be stored for it to be committed.
+    pub expect: Option<Version>,
+    /// The values that the changes were computed from.
+    pub guards: ScopeGuards,
+    /// How large the state may become, in bytes of JSON, see [`Commit::max_scope_bytes`](crate::Commit::max_scope_bytes).
+    pub max_scope_bytes: Option<usize>,
+    /// Makes the write idempotent: a second one with this id changes nothing.
+    pub request: String,
+    /// Who writes, for the history of the scope.
+    pub principal: Option<String>,
+    /// When, in Unix seconds.
+    pub time: f64,
+}
+
+/// What a change of shared state did, all of it as of its commit.
+#[derive(Debug, Clone)]
+pub struct ScopeWritten {
+    /// The version since the write.
+    pub version: Version,
+    /// The whole state since then.
+    pub state: Arc<StateMap>,
+    /// If there was a write with this request id already: what it was meant to change. Then nothing was changed, and
+    /// the rest tells of that write.
+    pub known: Option<Delta>,
+}
+
+impl ScopeWrite {
+    /// A change that is made whatever is stored, for stores that compute what a creation comes to.
+    pub fn unconditional(scope: ScopeKey, delta: Delta, time: f64) -> Self {
+        let (guards, request) = (ScopeGuards::new(), String::new());
+        Self { scope, delta, expect: None, guards, max_scope_bytes: None, request, principal: None, time }
+    }
+
+    /// Compares the expected version with what is stored.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::ScopeConflict`] if it differs.
+    pub fn check_version(&self, actual: Version) -> Result<(), SessionError> {
+        match self.expect.filter(|expected| *expected != actual) {
+            Some(expected) => {
+                Err(SessionError::ScopeConflict { scope: self.scope.clone(), expected, actual })
+            }
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The rows of events.
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, params};
+use sessile_session::{Event, SessionError, SessionEvent, SessionKey, Version};
+
+use crate::failure::doing;
+use crate::layout::Layout;
+use crate::rows::{EVENT_COLUMNS, event};
+
+/// The columns of an event that take work to make.
+pub(crate) struct EventColumns {
+    pub(crate) data: String,
+    pub(crate) time: Value,
+}
+
+impl EventColumns {
+    pub(crate) fn new(event: &Event, layout: Layout) -> Result<Self, SessionError> {
+        Ok(Self { data: json_of(event)?, time: time_of(event, layout)? })
+    }
+}
+
+/// The JSON of an event, as it is stored.
+pub(crate) fn json_of(event: &Event) -> Result<String, SessionError> {
+    event.to_stored_json().map_err(|error| invalid(event, error.to_string()))
+}
+
+/// The time of an event, as its column holds it.
+pub(crate) fn time_of(event: &Event, layout: Layout) -> Result<Value, SessionError> {
+    let time = layout.write_time(event.time());
+    time.map_err(|error| invalid(event, format!("its timestamp cannot be stored: {error}")))
+}
+
+fn invalid(event: &Event, reason: String) -> SessionError {
+    SessionError::InvalidEvent { id: event.id.clone(), reason }
+}
+
+const INSERT_EVENT: &str = "
+    INSERT INTO events (id, app_name, user_id, session_id, invocation_id, timestamp, event_data, sessile_seq)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+    ON CONFLICT (app_name, user_id, session_id, id) DO NOTHING
+";
+
+/// Inserts an event unless its session has one with this id. Tells whether it did.
+pub(crate) fn insert(
+    connection: &Connection,
+    key: &SessionKey,
+    version: Version,
+    event: &Event,
+    time: &Value,
+    data: &str,
+) -> Result<bool, SessionError> {
+    let (app, user, id) = (key.app(), key.user(), key.id());
+    let inserted = connection
+        .prepare_cached(INSERT_EVENT)
+        .and_then(|mut statement| {
+            statement.execute(params![event.id, app, user, id, event.invocation_id, time, data, version])
+        })
+        .map_err(doing("insert an event"))?;
+    Ok(inserted == 1)
+}
+
+/// Finds an event by its id.
+pub(crate) fn find(
+    connection: &Connection,
+    layout: Layout,
+    key: &SessionKey,
+    id: &str,
+) -> Result<Option<SessionEvent>, SessionError> {
+    let query = format!(
+        "SELECT {EVENT_COLUMNS} FROM events WHERE app_name = ?1 AND user_id = ?2 AND session_id = ?3 AND id = ?4"
+    );
+    let mut statement = connection.prepare_cached(&query).map_err(doing("read an event"))?;
+    let mut rows = statement.query([key.app(), key.user(), key.id(), id]).map_err(doing("read an event"))?;
+    let row = rows.next().map_err(doing("read an event"))?;
+    row.map(|row| event(row, key, layout)).transpose()
+}
+
+const DELETE_EVENTS: &str = "DELETE FROM events WHERE app_name = ?1 AND user_id = ?2 AND session_id = ?3";
+
+/// Deletes all events of a session. Where other programs dropped the foreign key, they do not go with their session.
+pub(crate) fn delete_all(connection: &Connection, key: &SessionKey) -> Result<(), SessionError> {
+    connection
+        .prepare_cached(DELETE_EVENTS)
+        .and_then(|mut statement| statement.execute([key.app(), key.user(), key.id()]))
+        .map(drop)
+        .map_err(doing("delete events"))
+}

@@ -1,0 +1,210 @@
+//! The rows of the history of shared state.
+//!
+//! A row has the changes that one transaction made to a scope, as a JSON list in their order; its version is that of
+//! the last one. A write without a session has a row of its own, with its request id.
+
+use rusqlite::types::Value;
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params, params_from_iter};
+use sessile_session::{BoxError, ChangedBy, ScopeChange, ScopeKey, SessionError, Undo, Version};
+use sessile_state::Delta;
+
+use crate::failure::doing;
+use crate::rows::corrupt;
+
+/// The part of a [`ScopeChange`] that is known before its commit, as JSON: when, by whom, and what was to be changed.
+/// The caller's task makes it, so that the writing thread need not.
+pub(crate) struct ChangeNote {
+    pub(crate) time: f64,
+    json: String,
+}
+
+impl ChangeNote {
+    pub(crate) fn new(time: f64, by: &ChangedBy, change: &Delta) -> Result<Self, SessionError> {
+        let json = || -> Result<String, serde_json::Error> {
+            let (at, by) = (serde_json::to_string(&time)?, serde_json::to_string(by)?);
+            Ok(format!(r#""time":{at},"by":{by},"change":{}"#, serde_json::to_string(change)?))
+        };
+        Ok(Self { time, json: json().map_err(doing("write the history of shared state"))? })
+    }
+}
+
+/// Changes of a scope that are not written yet: the row that they will be.
+#[derive(Default)]
+pub(crate) struct NewRow {
+    /// The version of the last one.
+    version: Version,
+    /// Their list without its end; empty if there are none.
+    json: String,
+}
+
+impl NewRow {
+    /// Adds a change.
+    pub(crate) fn push(
+        &mut self,
+        version: Version,
+        note: &ChangeNote,
+        undo: &Undo,
+    ) -> Result<(), SessionError> {
+        let start = if self.json.is_empty() { '[' } else { ',' };
+        let undo = match *undo == Undo::default() {
+            true => String::new(),
+            false => {
+                let undo = serde_json::to_string(undo).map_err(doing("write the history of shared state"))?;
+                format!(r#","undo":{undo}"#)
+            }
+        };
+        self.version = version;
+        self.json.push_str(&format!(r#"{start}{{"version":{version},{}{undo}}}"#, note.json));
+        Ok(())
+    }
+}
+
+const INSERT_APP: &str = "
+    INSERT INTO sessile_app_changes (app_name, version, request_id, changes) VALUES (?1, ?2, ?3, ?4)
+";
+const INSERT_USER: &str = "
+    INSERT INTO sessile_user_changes (app_name, user_id, version, request_id, changes) VALUES (?1, ?2, ?3, ?4, ?5)
+";
+
+/// Writes a row, unless it has no changes.
+pub(crate) fn insert(
+    connection: &Connection,
+    scope: &ScopeKey,
+    request: Option<&str>,
+    row: NewRow,
+) -> Result<(), SessionError> {
+    let NewRow { version, mut json } = row;
+    if json.is_empty() {
+        return Ok(());
+    }
+    json.push(']');
+    let inserted = match scope {
+        ScopeKey::App(app) => connection
+            .prepare_cached(INSERT_APP)
+            .and_then(|mut statement| statement.execute(params![app, version, request, json])),
+        ScopeKey::User(app, user) => connection
+            .prepare_cached(INSERT_USER)
+            .and_then(|mut statement| statement.execute(params![app, user, version, request, json])),
+    };
+    inserted.map(drop).map_err(doing("write the history of shared state"))
+}
+
+const APP_ROWS: &str = "
+    SELECT version, changes FROM sessile_app_changes WHERE app_name = ?1 AND version > ?2 ORDER BY version DESC
+";
+const USER_ROWS: &str = "
+    SELECT version, changes FROM sessile_user_changes WHERE app_name = ?1 AND user_id = ?2 AND version > ?3
+     ORDER BY version DESC
+";
+
+/// The changes of a scope after a version, newest first, at most `limit`.
+pub(crate) fn changes(
+    connection: &Connection,
+    scope: &ScopeKey,
+    after: Version,
+    limit: usize,
+) -> Result<Vec<ScopeChange>, SessionError> {
+    let mut found = Vec::new();
+    let (mut statement, mut values) = prepare(connection, scope, APP_ROWS, USER_ROWS)?;
+    values.push(Value::Integer(i64::try_from(after).unwrap_or(i64::MAX)));
+    let reading = || doing("read the history of shared state");
+    let mut rows = statement.query(params_from_iter(values)).map_err(reading())?;
+    while found.len() < limit
+        && let Some(row) = rows.next().map_err(reading())?
+    {
+        let version: Version = row.get(0).map_err(reading())?;
+        let text = row.get_ref(1).map_err(reading())?;
+        let text = text.as_str().map_err(|error| unreadable(scope, version, error))?;
+        let row: Vec<ScopeChange> =
+            serde_json::from_str(text).map_err(|error| unreadable(scope, version, error))?;
+        let newest_first = row.into_iter().rev().take_while(|change| change.version > after);
+        found.extend(newest_first.take(limit - found.len()));
+    }
+    Ok(found)
+}
+
+const APP_REQUEST: &str = "
+    SELECT version FROM sessile_app_changes WHERE app_name = ?1 AND request_id = ?2
+";
+const USER_REQUEST: &str = "
+    SELECT version FROM sessile_user_changes WHERE app_name = ?1 AND user_id = ?2 AND request_id = ?3
+";
+
+/// The version that a write with this request id made.
+pub(crate) fn version_of_request(
+    connection: &Connection,
+    scope: &ScopeKey,
+    request: &str,
+) -> Result<Option<Version>, SessionError> {
+    let (mut statement, mut values) = prepare(connection, scope, APP_REQUEST, USER_REQUEST)?;
+    values.push(Value::Text(request.to_owned()));
+    let version = statement.query_row(params_from_iter(values), |row| row.get(0)).optional();
+    version.map_err(doing("look for a request in the history of shared state"))
+}
+
+const APP_NEWEST: &str = "SELECT max(version) FROM sessile_app_changes WHERE app_name = ?1";
+const USER_NEWEST: &str =
+    "SELECT max(version) FROM sessile_user_changes WHERE app_name = ?1 AND user_id = ?2";
+
+/// The version of a scope that has no row: 0 if it never had one. If the row was deleted it is the last one, because
+/// a scope's version never goes back.
+pub(crate) fn newest_version(connection: &Connection, scope: &ScopeKey) -> Result<Version, SessionError> {
+    let (mut statement, values) = prepare(connection, scope, APP_NEWEST, USER_NEWEST)?;
+    let newest: rusqlite::Result<Option<Version>> =
+        statement.query_row(params_from_iter(values), |row| row.get(0));
+    Ok(newest.map_err(doing("read the newest version of shared state"))?.unwrap_or(0))
+}
+
+/// The statement for the kind of scope, and the scope's part of its values.
+fn prepare<'c>(
+    connection: &'c Connection,
+    scope: &ScopeKey,
+    of_app: &str,
+    of_user: &str,
+) -> Result<(CachedStatement<'c>, Vec<Value>), SessionError> {
+    let (query, values) = match scope {
+        ScopeKey::App(app) => (of_app, vec![Value::Text(app.clone())]),
+        ScopeKey::User(app, user) => (of_user, vec![Value::Text(app.clone()), Value::Text(user.clone())]),
+    };
+    let statement = connection.prepare_cached(query).map_err(doing("read the history of shared state"))?;
+    Ok((statement, values))
+}
+
+fn unreadable(scope: &ScopeKey, version: Version, error: impl Into<BoxError>) -> SessionError {
+    match scope {
+        ScopeKey::App(app) => corrupt("sessile_app_changes", "changes", &format!("{app}/{version}"), error),
+        ScopeKey::User(app, user) => {
+            corrupt("sessile_user_changes", "changes", &format!("{app}/{user}/{version}"), error)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_row_is_written_as_the_list_of_its_changes() {
+        let by = ChangedBy::Request { request: "r \"1\"".to_owned(), principal: None };
+        let mut undo = Undo::default();
+        undo.added.insert("log".to_owned(), 2);
+        let mut delta = Delta::from_iter([("a", json!({"deep": [1.5, null]}))]);
+        delta.append("log", [json!(1), json!(2)]);
+        delta.remove("gone");
+        let changes: Vec<_> = [(7, Undo::default()), (8, undo)]
+            .into_iter()
+            .map(|(version, undo)| {
+                let (by, change) = (by.clone(), delta.clone());
+                ScopeChange { version, time: 1_700_000_000.25, by, change, undo }
+            })
+            .collect();
+        let mut row = NewRow::default();
+        for ScopeChange { version, time, by, change, undo } in &changes {
+            row.push(*version, &ChangeNote::new(*time, by, change).unwrap(), undo).unwrap();
+        }
+        assert_eq!(row.version, 8);
+        assert_eq!(row.json + "]", serde_json::to_string(&changes).unwrap());
+    }
+}

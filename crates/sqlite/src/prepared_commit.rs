@@ -1,0 +1,69 @@
+//! What can be made of a commit before the writing thread sees it: texts of what does not depend on what is stored.
+
+use rusqlite::types::Value;
+use sessile_session::{ChangedBy, Commit, SessionError};
+use sessile_state::Delta;
+
+use crate::event_row;
+use crate::failure::doing;
+use crate::history::ChangeNote;
+use crate::layout::Layout;
+use crate::state_text::TextChanges;
+
+pub(crate) struct PreparedCommit {
+    /// The event's time, as its column holds it.
+    pub(crate) time: Value,
+    /// The event's JSON, unless it has operations.
+    pub(crate) data: Option<String>,
+    /// What changes in the session's state, unless there are operations.
+    pub(crate) session: Option<TextChanges>,
+    pub(crate) user: Option<PreparedChange>,
+    pub(crate) app: Option<PreparedChange>,
+}
+
+/// A change of shared state.
+pub(crate) struct PreparedChange {
+    /// What changes, unless there are operations.
+    pub(crate) texts: Option<TextChanges>,
+    pub(crate) note: ChangeNote,
+}
+
+impl PreparedCommit {
+    pub(crate) fn new(commit: &Commit, layout: Layout) -> Result<Self, SessionError> {
+        let Commit { event, delta, .. } = commit;
+        let data = match event.actions.state_delta.has_operations() {
+            true => None,
+            false => Some(event_row::json_of(event)?),
+        };
+        Ok(Self {
+            time: event_row::time_of(event, layout)?,
+            data,
+            session: texts_without_operations(&delta.session)?,
+            user: PreparedChange::new(commit, &delta.user)?,
+            app: PreparedChange::new(commit, &delta.app)?,
+        })
+    }
+}
+
+impl PreparedChange {
+    fn new(commit: &Commit, delta: &Delta) -> Result<Option<Self>, SessionError> {
+        if delta.is_empty() {
+            return Ok(None);
+        }
+        let by = ChangedBy::event(&commit.key, &commit.event.id);
+        let note = ChangeNote::new(commit.event.time(), &by, delta)?;
+        Ok(Some(Self { texts: texts_without_operations(delta)?, note }))
+    }
+}
+
+fn texts_without_operations(delta: &Delta) -> Result<Option<TextChanges>, SessionError> {
+    match delta.has_operations() {
+        true => Ok(None),
+        false => texts_of(delta).map(Some),
+    }
+}
+
+/// The texts of results, which hold no operations.
+pub(crate) fn texts_of(results: &Delta) -> Result<TextChanges, SessionError> {
+    TextChanges::new(results).map_err(doing("write state"))
+}

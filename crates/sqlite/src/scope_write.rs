@@ -1,0 +1,76 @@
+//! Writing shared state without a session.
+
+use std::sync::Arc;
+
+use rusqlite::Connection;
+use sessile_session::{
+    ChangedBy, ScopeChange, ScopeKey, ScopeState, ScopeWrite, ScopeWritten, SessionError, Version,
+};
+
+use crate::batch::Batch;
+use crate::failure::doing;
+use crate::history::{self, ChangeNote};
+use crate::prepared_commit::texts_of;
+use crate::rows::StoredState;
+use crate::scope_read::scope_state_in;
+
+/// What a write did. The state is a text yet, to be parsed by the caller's task and not by the writing thread.
+pub(crate) enum WriteAnswer {
+    Written {
+        version: Version,
+        state: StoredState,
+    },
+    /// A write with this request id made this version before, and nothing was changed now.
+    Known {
+        version: Version,
+    },
+}
+
+impl Batch<'_> {
+    pub(crate) fn write_scope(&mut self, write: &ScopeWrite) -> Result<WriteAnswer, SessionError> {
+        let ScopeWrite { scope, delta, request, time, .. } = write;
+        let slot = self.cache.scope(self.connection, scope)?;
+        // What neighbours changed goes to a row before: this write has one of its own.
+        self.cache[slot].write_history(self.connection, scope, None)?;
+        if let Some(version) = history::version_of_request(self.connection, scope, request)? {
+            return Ok(WriteAnswer::Known { version });
+        }
+        write.check_version(self.cache[slot].version)?;
+        let evaluated = self.evaluate_scope(slot, write)?;
+        let texts = texts_of(&evaluated.results)?;
+        let state = &mut self.cache[slot].state;
+        state.check_size(&texts, write.max_scope_bytes)?;
+        state.check_readable()?;
+        if !texts.is_empty() {
+            let note = ChangeNote::new(*time, &ChangedBy::request(write), delta)?;
+            let shared = self.cache.scope_to_change(slot);
+            shared.change(&texts, &note, &evaluated.undo)?;
+            shared.write_history(self.connection, scope, Some(request))?;
+        }
+        let shared = &mut self.cache[slot];
+        Ok(WriteAnswer::Written { version: shared.version, state: shared.state.copy() })
+    }
+}
+
+/// What an earlier write did: the state since then is computed backwards from the current one, in one transaction.
+pub(crate) fn known(
+    connection: &mut Connection,
+    scope: &ScopeKey,
+    version: Version,
+) -> Result<ScopeWritten, SessionError> {
+    let transaction = connection.transaction().map_err(doing("begin to read shared state"))?;
+    let read = || -> Result<ScopeWritten, SessionError> {
+        let ScopeState { state, .. } = scope_state_in(&transaction, scope)?;
+        let mut state = Arc::unwrap_or_clone(state);
+        let mut changes = history::changes(&transaction, scope, version - 1, usize::MAX)?;
+        let ScopeChange { change, .. } =
+            changes.pop().ok_or_else(|| doing("compute an earlier state")("its history is gone"))?;
+        for later in &changes {
+            later.undo(&mut state).map_err(doing("compute an earlier state"))?;
+        }
+        Ok(ScopeWritten { version, state: Arc::new(state), known: Some(change) })
+    };
+    let written = read();
+    transaction.finish().map_err(doing("end reading shared state"))?;
+    written
+}

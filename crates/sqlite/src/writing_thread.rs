@@ -1,0 +1,209 @@
+//! The one thread that writes: everything that waits is committed together.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use sessile_session::SessionError;
+use tokio::sync::mpsc;
+
+use crate::batch::Batch;
+use crate::cache::Cache;
+use crate::connection::begin_writing;
+use crate::failure::doing;
+use crate::layout::Layout;
+
+/// How many writes are committed together at the most.
+const LARGEST_BATCH: usize = 512;
+
+/// How long closing waits for other processes that use the file, before it leaves the folding of the file to them.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// What the thread is told.
+pub(crate) enum Message {
+    Write(Box<dyn Task>),
+    /// Nothing more is to be taken; what waits already is to be written.
+    Close,
+}
+
+/// A write of any kind.
+pub(crate) trait Task: Send {
+    /// Does the work. An error means that the transaction must not be committed.
+    fn perform(&mut self, batch: &mut Batch<'_>) -> Result<(), SessionError>;
+
+    /// Tells who waits what came of it.
+    fn finish(self: Box<Self>, failed: Option<SessionError>);
+}
+
+pub(crate) struct WritingThread {
+    connection: Connection,
+    layout: Layout,
+    cache: Cache,
+    /// How long a transaction waits for other processes.
+    timeout: Duration,
+}
+
+impl WritingThread {
+    pub(crate) fn new(connection: Connection, layout: Layout, timeout: Duration) -> Self {
+        Self { connection, layout, cache: Cache::default(), timeout }
+    }
+
+    /// Writes what it is told until it is closed, or until its senders are gone.
+    pub(crate) fn run(mut self, mut waiting: mpsc::Receiver<Message>) -> Result<(), SessionError> {
+        let mut is_closing = false;
+        while let Some(first) = waiting.blocking_recv() {
+            let mut tasks = Vec::new();
+            let mut next = Some(first);
+            while let Some(message) = next {
+                match message {
+                    Message::Write(task) => tasks.push(task),
+                    Message::Close => {
+                        is_closing = true;
+                        waiting.close();
+                    }
+                }
+                next = if tasks.len() < LARGEST_BATCH { waiting.try_recv().ok() } else { None };
+            }
+            if !tasks.is_empty() {
+                self.commit_together(tasks);
+            }
+        }
+        match is_closing {
+            true => self.fold(),
+            false => Ok(()),
+        }
+    }
+
+    /// Folds the file's companion into it, and closes the connection. If another process is in the way, the last one
+    /// that closes the file does it.
+    fn fold(self) -> Result<(), SessionError> {
+        let Self { connection, .. } = self;
+        connection
+            .busy_timeout(CLOSE_TIMEOUT)
+            .and_then(|()| connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())))
+            .map_err(doing("fold the SQLite file"))?;
+        connection.close().map_err(|(_, error)| doing("close the SQLite file")(error))
+    }
+
+    /// Does all tasks in one transaction, and answers them.
+    fn commit_together(&mut self, mut tasks: Vec<Box<dyn Task>>) {
+        match self.commit(&mut tasks) {
+            Ok(()) => tasks.into_iter().for_each(|task| task.finish(None)),
+            // Nothing was done, and waiting again for each would add up.
+            Err(Failed::ToBegin(error)) => {
+                let error = Arc::new(error);
+                tasks.into_iter().for_each(|task| task.finish(Some(shared(&error))));
+            }
+            // One bad write must not fail its neighbours: each for itself.
+            Err(Failed::ToCommit(_)) => self.commit_each(tasks),
+        }
+    }
+
+    /// Does each task in a transaction of its own. If none can be begun, the tasks that are left fail with it.
+    fn commit_each(&mut self, tasks: Vec<Box<dyn Task>>) {
+        let mut refused = None;
+        for task in tasks {
+            if let Some(error) = &refused {
+                task.finish(Some(shared(error)));
+                continue;
+            }
+            let mut alone = [task];
+            let failed = match self.commit(&mut alone) {
+                Ok(()) => None,
+                Err(Failed::ToBegin(error)) => Some(shared(refused.insert(Arc::new(error)))),
+                Err(Failed::ToCommit(error)) => Some(error),
+            };
+            let [task] = alone;
+            task.finish(failed);
+        }
+    }
+
+    /// Does all tasks in one transaction. If one of them fails it is rolled back, and what is known of its rows is
+    /// forgotten. So it is if one of them panics: the thread must go on for the others.
+    fn commit(&mut self, tasks: &mut [Box<dyn Task>]) -> Result<(), Failed> {
+        let Self { connection, layout, cache, timeout } = self;
+        let begun = begin_writing(connection, *timeout);
+        let transaction = begun.map_err(|error| Failed::ToBegin(doing("begin a transaction")(error)))?;
+        let performed = catch_unwind(AssertUnwindSafe(|| perform(&transaction, *layout, cache, tasks)));
+        let panicked =
+            |_| Err(SessionError::Backend { action: "write", source: "the write panicked".into() });
+        let done =
+            performed.unwrap_or_else(panicked).and_then(|()| transaction.commit().map_err(doing("commit")));
+        done.map_err(|error| {
+            cache.forget();
+            Failed::ToCommit(error)
+        })
+    }
+}
+
+/// How far a transaction came that failed. Nothing of it is done.
+enum Failed {
+    ToBegin(SessionError),
+    ToCommit(SessionError),
+}
+
+fn perform(
+    connection: &Connection,
+    layout: Layout,
+    cache: &mut Cache,
+    tasks: &mut [Box<dyn Task>],
+) -> Result<(), SessionError> {
+    let mut batch = Batch::begin(connection, layout, cache)?;
+    for task in tasks {
+        task.perform(&mut batch)?;
+    }
+    batch.flush()
+}
+
+/// The same error, for each of many.
+fn shared(error: &Arc<SessionError>) -> SessionError {
+    let source = error.clone().into();
+    match &**error {
+        SessionError::Unavailable { action, reason, .. } => {
+            SessionError::Unavailable { action, reason: reason.clone(), source }
+        }
+        _ => SessionError::Backend { action: "write", source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    struct Asked(Arc<Mutex<Vec<SessionError>>>);
+
+    impl Task for Asked {
+        fn perform(&mut self, _: &mut Batch<'_>) -> Result<(), SessionError> {
+            Ok(())
+        }
+
+        fn finish(self: Box<Self>, failed: Option<SessionError>) {
+            self.0.lock().expect("no test panics with it").extend(failed);
+        }
+    }
+
+    #[test]
+    fn when_the_file_is_locked_after_a_failed_batch_one_wait_is_enough_for_all() {
+        let path = tempfile::tempdir().expect("a temporary folder is made").keep().join("sessile.db");
+        let connection = Connection::open(&path).expect("the file opens");
+        let other = Connection::open(&path).expect("the file opens");
+        other.execute_batch("BEGIN IMMEDIATE").expect("the file is locked");
+        let failed = Arc::new(Mutex::default());
+        let tasks = (0..3).map(|_| Box::new(Asked(failed.clone())) as Box<dyn Task>).collect();
+        WritingThread::new(connection, Layout::Adk, Duration::from_millis(1)).commit_each(tasks);
+        let causes: Vec<_> = std::mem::take(&mut *failed.lock().expect("no test panics with it"))
+            .into_iter()
+            .map(|error| match error {
+                SessionError::Unavailable { source, .. } => {
+                    source.downcast::<Arc<SessionError>>().expect("the error is shared")
+                }
+                other => panic!("the file is locked: {other:?}"),
+            })
+            .collect();
+        assert_eq!(causes.len(), 3);
+        assert!(causes.iter().all(|cause| Arc::ptr_eq(cause, &causes[0])), "it was begun once");
+    }
+}
