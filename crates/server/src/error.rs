@@ -16,7 +16,7 @@ use crate::etag::NEVER;
 use crate::json::Problem;
 use crate::redact::redacted;
 
-/// Why a request is not answered as its sender hoped. The text is sent; causes are logged.
+/// Why a request failed. The text is sent; causes are logged.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ApiError {
     /// The request does not make sense as a whole.

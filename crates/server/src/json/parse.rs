@@ -1,4 +1,4 @@
-//! Reading JSON that nobody can be trusted with.
+//! A strict parser for untrusted JSON.
 //!
 //! Beside what every parser refuses, this one refuses what would be accepted and read back as
 //! something else: a key given twice, half of a surrogate pair, a number beyond an `f64`, nesting

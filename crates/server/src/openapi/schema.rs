@@ -118,8 +118,9 @@ impl Schemas {
             schema["required"] = json!(required);
         }
         if !model.some_of.is_empty() {
-            let each = model.some_of.iter().map(|name| json!({ "required": [name] }));
-            schema["anyOf"] = each.collect();
+            // In words: tools that make requests from the document cannot satisfy `anyOf` of required fields.
+            schema["description"] =
+                json!(format!("At least one of {} is required.", model.some_of.join(", ")));
         }
         if model.closed {
             schema["additionalProperties"] = json!(false);

@@ -71,14 +71,16 @@ impl Open {
         Self { stream: api.open(path).await.into_body().into_data_stream(), text: String::new() }
     }
 
-    /// Reads until there are this many frames, or to the end; the name and version of each.
+    /// Reads until there are this many frames, or to the end; the name and version of each. If they
+    /// never come, the test fails in the place of waiting for ever.
     async fn frames(&mut self, count: usize) -> Vec<String> {
-        while versions(&self.text).len() < count {
-            // A frame that never comes fails the test, which would wait for ever otherwise.
-            let next = tokio::time::timeout(Duration::from_secs(30), self.stream.next()).await;
-            let Some(piece) = next.expect("a frame or the end comes") else { break };
-            self.text.push_str(std::str::from_utf8(&piece.unwrap()).unwrap());
-        }
+        let read = async {
+            while versions(&self.text).len() < count {
+                let Some(piece) = self.stream.next().await else { break };
+                self.text.push_str(std::str::from_utf8(&piece.unwrap()).unwrap());
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), read).await.expect("the frames come");
         versions(&self.text)
     }
 

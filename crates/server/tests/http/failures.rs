@@ -16,7 +16,7 @@ use crate::runs::{frames, says};
 
 const SESSION: &str = "/apps/echo/users/ada/sessions/s";
 
-/// What nobody should see.
+/// A cause that must not reach a client.
 fn secret() -> BoxError {
     "INSERT INTO x failed at postgresql://me:password@db".into()
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use sessile_conformance::{Between, Call};
 use sessile_session::SessionError;
 
-/// Cannot be reached; its errors hold what nobody should see.
+/// Cannot be reached; its errors hold a cause that must not reach a client.
 pub(crate) fn broken() -> Between {
     Between::new(|_| async {
         let source = "connection refused: postgresql://me:password@db".into();
