@@ -233,6 +233,13 @@ pub struct ScopedGuards {
     pub session: ScopeGuards,
 }
 
+impl ScopedGuards {
+    /// Whether no key is guarded.
+    pub fn is_empty(&self) -> bool {
+        self.app.is_empty() && self.user.is_empty() && self.session.is_empty()
+    }
+}
+
 /// What an append did, all of it as of its commit.
 #[derive(Debug, Clone)]
 pub struct Appended {

@@ -158,6 +158,12 @@ fn scope(
     }
     for (name, change) in delta.entries() {
         let before = value_of(name);
+        if !matches!(change, Change::Operate(_)) {
+            if scope != Scope::Session {
+                evaluated.undo.note(name, change, before, None);
+            }
+            continue;
+        }
         let after = change.apply(before.as_ref()).map_err(|source| SessionError::Operation {
             key: scope.key(name),
             owner: owner(),
@@ -167,7 +173,7 @@ fn scope(
         if scope != Scope::Session {
             evaluated.undo.note(name, change, before, after.as_ref());
         }
-        if let (Change::Operate(_), Some(after)) = (change, after) {
+        if let Some(after) = after {
             evaluated.results.set(name, after);
         }
     }

@@ -1,3 +1,4 @@
+use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
@@ -10,7 +11,7 @@ use sessile_state::{Change, Delta, Scope};
 
 use crate::commit::{Appended, Commit, Expect, Incarnation, Scopes};
 use crate::error::SessionError;
-use crate::evaluate::{EvaluatedScope, evaluate, evaluate_scope};
+use crate::evaluate::{Evaluated, EvaluatedScope, evaluate, evaluate_scope};
 use crate::event::Event;
 use crate::key::SessionKey;
 use crate::page::{PageWriter, StoredPage, json_bytes};
@@ -52,34 +53,44 @@ struct Shared {
     changes: VecDeque<Remembered>,
 }
 
-/// A change of shared state, with what its writer shares already.
+/// A change of shared state. It shares what is there already, because one is made with almost every event.
 struct Remembered {
     version: Version,
     time: f64,
-    by: Writer,
-    change: Delta,
+    source: Source,
     undo: Undo,
 }
 
-/// Who changed shared state.
-enum Writer {
-    /// An event of a session, by its id; empty for the creation of the session.
-    Event(SessionKey, String),
-    Request(ChangedBy),
+/// Where a change of shared state came from.
+enum Source {
+    /// An event of a session, which says what changed. It stays in memory as long as the change is remembered, also
+    /// if its session is deleted.
+    Event(SessionKey, Arc<Event>),
+    Creation(SessionKey, Delta),
+    Request(ChangedBy, Delta),
 }
 
 impl Remembered {
-    fn told(&self) -> ScopeChange {
-        let by = match &self.by {
-            Writer::Event(key, event) => ChangedBy::event(key, event),
-            Writer::Request(by) => by.clone(),
+    /// The change of a scope as it is read.
+    fn told(&self, scope: Scope) -> ScopeChange {
+        let (by, change) = match &self.source {
+            Source::Event(key, event) => {
+                let delta = event.intent().actions.state_delta.split();
+                let change = if scope == Scope::App { delta.app } else { delta.user };
+                (ChangedBy::event(key, &event.id), change)
+            }
+            Source::Creation(key, change) => (ChangedBy::creation(key), change.clone()),
+            Source::Request(by, change) => (by.clone(), change.clone()),
         };
-        let (change, undo) = (self.change.clone(), self.undo.clone());
-        ScopeChange { version: self.version, time: self.time, by, change, undo }
+        ScopeChange { version: self.version, time: self.time, by, change, undo: self.undo.clone() }
     }
 
-    fn is_request(&self, id: &str) -> bool {
-        matches!(&self.by, Writer::Request(by) if by.is_request(id))
+    /// What a write with this request id was meant to change, if this is it.
+    fn of_request(&self, id: &str) -> Option<&Delta> {
+        match &self.source {
+            Source::Request(by, change) if by.is_request(id) => Some(change),
+            _ => None,
+        }
     }
 }
 
@@ -176,9 +187,9 @@ impl Store for MemoryStore {
         let for_user = evaluated(&user.shared, ScopeKey::user_of(&new.key), &new.user)?;
         app.shared.values.check_size(Scope::App, &for_app.results, limit)?;
         user.shared.values.check_size(Scope::User, &for_user.results, limit)?;
-        let by = || Writer::Event(new.key.clone(), String::new());
-        app.shared.write(&new.app, for_app, new.time, limit, by);
-        user.shared.write(&new.user, for_user, new.time, limit, by);
+        let source = |change: &Delta| Source::Creation(new.key.clone(), change.clone());
+        app.shared.write(&for_app.results, Some(for_app.undo), new.time, limit, || source(&new.app));
+        user.shared.write(&for_user.results, Some(for_user.undo), new.time, limit, || source(&new.user));
         app.by_time.insert(row.place());
         user.by_time.insert(row.place());
         let events = row.window(EventWindow::ALL);
@@ -253,31 +264,42 @@ impl Store for MemoryStore {
         let App { shared, users, by_time } = &mut *lock(&app);
         let user = users.get_mut(commit.key.user()).ok_or_else(missing)?;
         let row = user.sessions.get_mut(commit.key.id()).ok_or_else(missing)?;
-        if let Some((known, version)) = row.by_id.get_key_value(&ById(commit.event.clone())) {
+        if let Some((known, version)) = row.by_id.get_key_value(commit.event.id.as_str()) {
             let (event, version) = (known.0.clone(), *version);
             return Ok(row.appended(&commit, event, version, true, shared, &user.shared));
         }
         commit.expect.check_session(&commit.key, row.incarnation, row.version())?;
         commit.expect.check_shared(&commit.key, user.shared.version, shared.version)?;
+        // Most commits only set keys: what they come to is what they say, and what undoes them is found on the way.
+        let is_plain = commit.guards.is_empty() && !commit.event.actions.state_delta.has_operations();
         let value_of = |values: &Values, name: &str| values.state.get(name).cloned();
-        let evaluated = evaluate(
-            &commit,
-            &|name| value_of(&row.values, name),
-            &|name| value_of(&user.shared.values, name),
-            &|name| value_of(&shared.values, name),
-        )?;
+        let evaluated = match is_plain {
+            true => None,
+            false => Some(evaluate(
+                &commit,
+                &|name| value_of(&row.values, name),
+                &|name| value_of(&user.shared.values, name),
+                &|name| value_of(&shared.values, name),
+            )?),
+        };
+        let delta = &commit.delta;
+        let (event, own, of_user, of_app) = match &evaluated {
+            None => (&commit.event, &delta.session, &delta.user, &delta.app),
+            Some(it) => (&it.event, &it.session.results, &it.user.results, &it.app.results),
+        };
         let limit = commit.max_scope_bytes;
-        row.values.check_size(Scope::Session, &evaluated.session.results, limit)?;
-        user.shared.values.check_size(Scope::User, &evaluated.user.results, limit)?;
-        shared.values.check_size(Scope::App, &evaluated.app.results, limit)?;
+        row.values.check_size(Scope::Session, own, limit)?;
+        user.shared.values.check_size(Scope::User, of_user, limit)?;
+        shared.values.check_size(Scope::App, of_app, limit)?;
 
-        let before = row.place();
-        let (event, time) = (evaluated.event, commit.event.time());
+        let (event, before, time) = (event.clone(), row.place(), event.time());
         row.by_id.insert(ById(event.clone()), row.version() + 1);
-        row.push_new(event.clone(), &evaluated.session.results, limit);
-        let by = || Writer::Event(commit.key.clone(), event.id.clone());
-        shared.write(&commit.delta.app, evaluated.app, time, limit, by);
-        user.shared.write(&commit.delta.user, evaluated.user, time, limit, by);
+        row.push_new(event.clone(), own, limit);
+        let source = || Source::Event(commit.key.clone(), event.clone());
+        let undo_of =
+            |scope: fn(&Evaluated) -> &EvaluatedScope| evaluated.as_ref().map(|it| scope(it).undo.clone());
+        shared.write(of_app, undo_of(|it| &it.app), time, limit, source);
+        user.shared.write(of_user, undo_of(|it| &it.user), time, limit, source);
         for places in [by_time, &mut user.by_time] {
             places.remove(&before);
             places.insert(row.place());
@@ -300,19 +322,22 @@ impl Store for MemoryStore {
             ScopeKey::App(_) => &mut app.shared,
             ScopeKey::User(_, user) => &mut app.users.entry(user.clone()).or_default().shared,
         };
-        if let Some(known) = shared.changes.iter().rev().find(|change| change.is_request(&write.request)) {
+        let newest_first = || shared.changes.iter().rev();
+        let of_request =
+            |change: &Remembered| Some((change.version, change.of_request(&write.request)?.clone()));
+        if let Some((version, known)) = newest_first().find_map(of_request) {
             let mut state = (*shared.values.state).clone();
-            for later in shared.changes.iter().rev().take_while(|change| change.version > known.version) {
-                later.told().undo(&mut state).map_err(crate::error::doing("compute an earlier state"))?;
+            for later in newest_first().take_while(|change| change.version > version) {
+                let later = later.told(write.scope.scope());
+                later.undo(&mut state).map_err(crate::error::doing("compute an earlier state"))?;
             }
-            let (version, state) = (known.version, Arc::new(state));
-            return Ok(ScopeWritten { version, state, known: Some(known.change.clone()) });
+            return Ok(ScopeWritten { version, state: Arc::new(state), known: Some(known) });
         }
         write.check_version(shared.version)?;
         let evaluated = evaluate_scope(&write, &|name| shared.values.state.get(name).cloned())?;
         shared.values.check_size(write.scope.scope(), &evaluated.results, write.max_scope_bytes)?;
-        let by = || Writer::Request(ChangedBy::request(&write));
-        shared.write(&write.delta, evaluated, write.time, write.max_scope_bytes, by);
+        let source = || Source::Request(ChangedBy::request(&write), write.delta.clone());
+        shared.write(&evaluated.results, Some(evaluated.undo), write.time, write.max_scope_bytes, source);
         let ScopeState { version, state } = shared.read();
         Ok(ScopeWritten { version, state, known: None })
     }
@@ -327,7 +352,11 @@ impl Store for MemoryStore {
         let Some(app) = self.app(app) else { return Ok(Vec::new()) };
         let app = lock(&app);
         let changes = app.shared(scope).into_iter().flat_map(|shared| shared.changes.iter().rev());
-        Ok(changes.take_while(|change| change.version > after).take(limit).map(Remembered::told).collect())
+        Ok(changes
+            .take_while(|change| change.version > after)
+            .take(limit)
+            .map(|change| change.told(scope.scope()))
+            .collect())
     }
 
     async fn addresses(&self, after: Option<&Address>, limit: usize) -> Result<Vec<Address>, SessionError> {
@@ -404,25 +433,25 @@ impl Shared {
         ScopeState { version: self.version, state: self.values.state.clone() }
     }
 
-    /// Makes a change that was computed before, and remembers it.
+    /// Makes a change that was computed before, and remembers it. Without `undo` it only sets and removes keys.
     fn write(
         &mut self,
-        change: &Delta,
-        EvaluatedScope { results, undo }: EvaluatedScope,
+        results: &Delta,
+        undo: Option<Undo>,
         time: f64,
         limit: Option<usize>,
-        by: impl Fn() -> Writer,
+        source: impl FnOnce() -> Source,
     ) {
         if results.is_empty() {
             return;
         }
         self.version += 1;
-        self.values.apply(&results, limit);
+        let undo = undo.unwrap_or_else(|| Undo::of_plain(results, &self.values.state));
+        self.values.apply(results, limit);
         if self.changes.len() == REMEMBERED {
             self.changes.pop_front();
         }
-        let (version, by, change) = (self.version, by(), change.clone());
-        self.changes.push_back(Remembered { version, time, by, change, undo });
+        self.changes.push_back(Remembered { version: self.version, time, source: source(), undo });
     }
 }
 
@@ -635,6 +664,12 @@ impl Eq for Place {}
 impl Hash for ById {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.id.hash(state);
+    }
+}
+
+impl Borrow<str> for ById {
+    fn borrow(&self) -> &str {
+        &self.0.id
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sessile_state::{Change, Delta, Operation, OperationError, SharedValue};
+use smallvec::SmallVec;
 
 use crate::key::SessionKey;
 use crate::scope_write::ScopeWrite;
@@ -80,8 +81,8 @@ impl ChangedBy {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Undo {
     /// The values before, by key. A list, because it is short and kept for every change.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "by_key")]
-    pub before: Vec<(Arc<str>, SharedValue)>,
+    #[serde(default, skip_serializing_if = "SmallVec::is_empty", with = "by_key")]
+    pub(crate) before: Before,
     /// How many items were added to the end of a list.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub added: BTreeMap<String, usize>,
@@ -90,9 +91,18 @@ pub struct Undo {
     pub fields: BTreeMap<String, BTreeMap<String, SharedValue>>,
 }
 
+/// The values of keys before a change. Most changes are of one key.
+pub(crate) type Before = SmallVec<[(Arc<str>, SharedValue); 1]>;
+
 impl Undo {
     fn is_empty(&self) -> bool {
         self.before.is_empty() && self.added.is_empty() && self.fields.is_empty()
+    }
+
+    /// What undoes a change that only sets and removes keys.
+    pub(crate) fn of_plain(change: &Delta, state: &StateMap) -> Self {
+        let before = change.entries().filter_map(|(key, _)| Some((key.clone(), state.get(&**key)?.clone())));
+        Self { before: before.collect(), ..Self::default() }
     }
 
     /// Notes what undoes the change of a key from `before` to `after`.
@@ -130,6 +140,8 @@ mod by_key {
     use serde::{Deserialize, Deserializer, Serializer};
     use sessile_state::SharedValue;
 
+    use super::Before;
+
     pub(super) fn serialize<S: Serializer>(
         values: &[(Arc<str>, SharedValue)],
         serializer: S,
@@ -137,9 +149,7 @@ mod by_key {
         serializer.collect_map(values.iter().map(|(key, value)| (&**key, value)))
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Vec<(Arc<str>, SharedValue)>, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Before, D::Error> {
         let values = BTreeMap::<String, SharedValue>::deserialize(deserializer)?;
         Ok(values.into_iter().map(|(key, value)| (key.into(), value)).collect())
     }

@@ -234,17 +234,17 @@ impl Delta {
 
     /// Separates the changes by scope, prefixes taken off, `temp:` keys dropped.
     pub fn split(&self) -> ScopedDelta {
-        let mut scoped = ScopedDelta::default();
+        let (mut app, mut user, mut session) = <(Changes, Changes, Changes)>::default();
         for (key, change) in self.entries() {
             let (scope, name) = Scope::of(key);
             match scope {
-                Scope::App => scoped.app.insert(name.into(), change.clone()),
-                Scope::User => scoped.user.insert(name.into(), change.clone()),
-                Scope::Session => scoped.session.insert(key.clone(), change.clone()), // its name is the key
-                Scope::Temp => continue,                                              // never stored
+                Scope::App => app.insert(name.into(), change.clone()),
+                Scope::User => user.insert(name.into(), change.clone()),
+                Scope::Session => session.insert(key.clone(), change.clone()), // its name is the key
+                Scope::Temp => continue,                                       // never stored
             };
         }
-        scoped
+        ScopedDelta { app: app.into(), user: user.into(), session: session.into() }
     }
 
     /// Makes a change after what the delta does to the key already.
@@ -276,6 +276,12 @@ impl Delta {
     }
 }
 
+impl From<Changes> for Delta {
+    fn from(changes: Changes) -> Self {
+        Self { changes: (changes.len() > 0).then(|| Arc::new(changes)) }
+    }
+}
+
 /// By what changes: a delta that was emptied equals one that was never filled.
 impl PartialEq for Delta {
     fn eq(&self, other: &Self) -> bool {
@@ -293,11 +299,11 @@ impl fmt::Debug for Delta {
 
 impl<K: AsRef<str>, V: Into<SharedValue>> FromIterator<(K, V)> for Delta {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
-        let changes = entries
+        let changes: Changes = entries
             .into_iter()
             .map(|(key, value)| (Key::from(key.as_ref()), Change::Set(value.into())))
             .collect();
-        Self { changes: Some(Arc::new(changes)) }
+        changes.into()
     }
 }
 

@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 use serde::de::Error as _;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Number, Value};
 
 use crate::to_json::MAX_DEPTH;
 
@@ -96,9 +96,10 @@ fn is_rounded(number: &str) -> bool {
     if number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') {
         return number == "-0" || (number.parse::<u64>().is_err() && number.parse::<i64>().is_err());
     }
-    match number.parse::<f64>() {
-        Ok(value) => digits(number) != digits(&format!("{value:e}")),
-        Err(_) => false, // no number: the parser will say so
+    // Two shortest texts can be equally close to a float, so only the digits that serde_json writes count.
+    match number.parse().ok().and_then(Number::from_f64) {
+        Some(value) => digits(number) != digits(&value.to_string()),
+        None => false, // no number, or beyond all floats: the caller says so
     }
 }
 
@@ -128,6 +129,7 @@ mod tests {
             "-0.0",
             "5e-324",
             "1.7976931348623157e308",
+            "2023347301156851.2", // as close as 2023347301156851.3
             "\"123456789012345678901234567890\"",
             "[1, {\"a\": 2.5}]",
             "100.0",

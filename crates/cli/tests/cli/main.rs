@@ -1,6 +1,7 @@
 //! The command, run as users run it.
 
 mod bench;
+mod changes;
 mod chat;
 mod db;
 mod docs;

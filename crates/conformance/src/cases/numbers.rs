@@ -159,6 +159,7 @@ async fn large_floats_stay_floats(service: SessionService) {
         ("5e-324", "5e-324"),
         ("2.2250738585072014e-308", "-5e-324"),
         ("1.7976931348623157e308", "1"),
+        ("2023347301156851", "0.25"), // two texts are equally short and close
     ] {
         let expected = held.parse::<f64>().unwrap() + by.parse::<f64>().unwrap();
         let result = sum(&service, Some(held), by).await.unwrap();

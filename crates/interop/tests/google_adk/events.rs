@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use sessile_session::{CreateSession, Event};
-use sessile_state::SharedValue;
+use sessile_session::{CreateSession, Event, EventActions};
+use sessile_state::{Delta, SharedValue};
 
 use crate::exact::lines;
 use crate::python::place;
-use crate::{Both, Outcome, in_every_database, key};
+use crate::{Both, Outcome, in_every_database, key, python_setting, setting};
 
 in_every_database!(
     an_event_of_rust_reads_the_same_in_python,
     an_event_of_python_reads_the_same_in_rust,
     initial_state_reads_the_same_in_both,
+    operations_of_rust_read_as_their_results_in_python,
 );
 
 /// An event with every field that google-adk accepts, as it sends it.
@@ -63,5 +64,39 @@ async fn initial_state_reads_the_same_in_both(mut both: Both) -> Outcome {
     for (name, value) in initial.as_object().expect("it is an object") {
         assert_eq!(session.state().get_raw(name).map(lines), Some(lines(value)), "{name}");
     }
+    Ok(())
+}
+
+/// Python knows no operations. It reads absolute values, folds a session's events to the state that
+/// is stored, and goes on from there; Rust operates on what Python set.
+async fn operations_of_rust_read_as_their_results_in_python(mut both: Both) -> Outcome {
+    both.python.ask("create", place("s"));
+    both.python.append("s", python_setting("p1", json!({"n": 1, "log": ["p"], "gone": 1, "user:n": 1})));
+    let mut delta = Delta::new();
+    delta.add("n", 2);
+    delta.append("log", [json!("r")]);
+    delta.union("tags", [json!("a"), json!("b")]);
+    delta.remove("gone");
+    delta.add("user:n", 0.5);
+    delta.add("app:n", 1);
+    let mut event = setting("r1", json!({}));
+    event.actions.state_delta = delta;
+    both.rust.append_to(&key("s"), event).await?;
+    both.python.append("s", python_setting("p2", json!({"n": 10})));
+    let mut delta = Delta::new();
+    delta.add("n", 1);
+    both.rust
+        .append_to(&key("s"), setting("r2", json!({})).with_actions(EventActions::from_delta(delta)))
+        .await?;
+
+    let session = both.python.get("s");
+    let state = json!({"n": 11, "log": ["p", "r"], "tags": ["a", "b"], "user:n": 1.5, "app:n": 1});
+    assert_eq!(session["state"], state);
+    assert_eq!(serde_json::to_value(both.session().await)?["state"], state);
+    let events: Vec<serde_json::Value> = session["events"].read()?;
+    let changed = |place: usize| events[place]["actions"]["stateDelta"].clone();
+    let results =
+        json!({"n": 3, "log": ["p", "r"], "tags": ["a", "b"], "gone": null, "user:n": 1.5, "app:n": 1});
+    assert_eq!((changed(1), changed(3)), (results, json!({"n": 11})));
     Ok(())
 }

@@ -138,7 +138,7 @@ impl SessionService {
         let append = append.into();
         match append.event.is_partial() {
             true => Ok(None),
-            false => Ok(Some(self.append_answering(key, append).await?.version)),
+            false => Ok(Some(self.commit(key, append, Answer::default()).await?.version)),
         }
     }
 
