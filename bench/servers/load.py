@@ -20,6 +20,8 @@ class Workload:
     body: object = None
     # Whether it goes to all sessions that were made for it in turn; otherwise always to the same place.
     in_turn: bool = False
+    # Whether the endpoint is one that Sessile adds.
+    only_sessile: bool = False
 
 
 def place(session):
@@ -32,10 +34,19 @@ def run_body(session):
 
 
 DELTA = {"stateDelta": {"step": "{n}", "user:seen": "{n}"}}
+# An event of an agent that runs elsewhere. On SQLite this row notices when statements are prepared again for every read.
+EVENT = {
+    "author": "agent",
+    "content": {"role": "model", "parts": [{"text": "x" * 220}]},
+    "actions": {"stateDelta": {"step": "{n}", "note": "a short text"}},
+}
+COUNT = {"author": "agent", "actions": {"stateOps": {"app:counter": {"add": 1}}}}
 WORKLOADS = [
     Workload("GET of a session with 20 events", "GET", place("twenty")),
     Workload("list of 50 sessions", "GET", f"/apps/{APP}/users/lists/sessions"),
     Workload("PATCH of 2 keys", "PATCH", place("patch-{n}"), DELTA, in_turn=True),
+    Workload("append of an event", "POST", place("event-{n}") + "/events", EVENT, in_turn=True, only_sessile=True),
+    Workload("add to one app: counter", "POST", place("count-{n}") + "/events", COUNT, in_turn=True, only_sessile=True),
     Workload("create", "POST", f"/apps/{APP}/users/new/sessions", {"state": {"step": 1}}),
     Workload("/run_sse, scripted model", "POST", "/run_sse", run_body("run-{n}"), in_turn=True),
 ]
@@ -43,6 +54,8 @@ WORKLOADS = [
 
 def can(server, workload):
     """Whether a server has the endpoint."""
+    if workload.only_sessile:
+        return server.name == "Sessile"
     return server.name != "adk-server" or workload.method != "PATCH"
 
 
@@ -64,7 +77,7 @@ class Load:
         for workload in WORKLOADS:
             if workload.in_turn and can(self.server, workload):
                 name = workload.name
-                session = place("patch-{n}" if workload.method == "PATCH" else "run-{n}")
+                session = place("run-{n}") if workload.path == "/run_sse" else workload.path.removesuffix("/events")
                 made = self.wrk(Workload(name, "POST", session, {}), seconds, range(MOST))["requests"]
                 # wrk makes its first requests to look at them, and does not wait for the last ones, of which some are far back.
                 self.places[name] = range(SKIPPED, max(SKIPPED + 1, min(made, MOST) // 2))

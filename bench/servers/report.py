@@ -52,6 +52,7 @@ def goals_of_requests(results, workload, store):
     what = f"{workload.name}, {store}"
     ours, google, rust = (results.find(name, store) for name in ("Sessile", "google-adk", "adk-server"))
     rate = results.rate(workload, ours)
+    google = google if google and results.has(workload, google) else None
     if google:
         yield goal.at_least(what, rate, results.rate(workload, google), "google-adk", 50)
     if rust and results.has(workload, rust):

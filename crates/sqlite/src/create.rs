@@ -15,7 +15,7 @@ use crate::batch::{Batch, is_refusal};
 use crate::cache::ScopeSlot;
 use crate::event_row::{self, EventColumns};
 use crate::failure::doing;
-use crate::history::ChangeNote;
+use crate::history::{ChangeNote, by_json};
 use crate::layout::Layout;
 use crate::prepared_commit::texts_of;
 use crate::rows::{Owner, StoredState};
@@ -133,7 +133,7 @@ impl Batch<'_> {
         for (plan, intent) in [(app, &new.app), (user, &new.user)] {
             let shared = self.cache.scope_to_change(plan.scope);
             if !intent.is_empty() {
-                let note = ChangeNote::new(new.time, &ChangedBy::creation(key), intent)?;
+                let note = ChangeNote::new(new.time, &by_json(&ChangedBy::creation(key))?, intent)?;
                 shared.change(&plan.texts, &note, &plan.evaluated.undo)?;
             } else if self.layout == Layout::V1 {
                 shared.exist(new.time); // google-adk needs both rows, also empty ones, to append an event

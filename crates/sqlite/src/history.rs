@@ -19,13 +19,25 @@ pub(crate) struct ChangeNote {
 }
 
 impl ChangeNote {
-    pub(crate) fn new(time: f64, by: &ChangedBy, change: &Delta) -> Result<Self, SessionError> {
-        let json = || -> Result<String, serde_json::Error> {
-            let (at, by) = (serde_json::to_string(&time)?, serde_json::to_string(by)?);
-            Ok(format!(r#""time":{at},"by":{by},"change":{}"#, serde_json::to_string(change)?))
+    /// `by` is a [`ChangedBy`] as JSON, which the scopes of a commit share.
+    pub(crate) fn new(time: f64, by: &str, change: &Delta) -> Result<Self, SessionError> {
+        let json = || -> Result<String, BoxError> {
+            let mut json = Vec::with_capacity(by.len() + 128);
+            json.extend_from_slice(br#""time":"#);
+            serde_json::to_writer(&mut json, &time)?;
+            json.extend_from_slice(br#","by":"#);
+            json.extend_from_slice(by.as_bytes());
+            json.extend_from_slice(br#","change":"#);
+            serde_json::to_writer(&mut json, change)?;
+            Ok(String::from_utf8(json)?)
         };
         Ok(Self { time, json: json().map_err(doing("write the history of shared state"))? })
     }
+}
+
+/// Who makes a change, as JSON.
+pub(crate) fn by_json(by: &ChangedBy) -> Result<String, SessionError> {
+    serde_json::to_string(by).map_err(doing("write the history of shared state"))
 }
 
 /// Changes of a scope that are not written yet: the row that they will be.
@@ -45,16 +57,18 @@ impl NewRow {
         note: &ChangeNote,
         undo: &Undo,
     ) -> Result<(), SessionError> {
-        let start = if self.json.is_empty() { '[' } else { ',' };
-        let undo = match *undo == Undo::default() {
-            true => String::new(),
-            false => {
-                let undo = serde_json::to_string(undo).map_err(doing("write the history of shared state"))?;
-                format!(r#","undo":{undo}"#)
-            }
-        };
+        let start = if self.json.is_empty() { "[" } else { "," };
+        let version_text = version.to_string();
         self.version = version;
-        self.json.push_str(&format!(r#"{start}{{"version":{version},{}{undo}}}"#, note.json));
+        for part in [start, r#"{"version":"#, &version_text, ",", &note.json] {
+            self.json.push_str(part);
+        }
+        if *undo != Undo::default() {
+            let undo = serde_json::to_string(undo).map_err(doing("write the history of shared state"))?;
+            self.json.push_str(r#","undo":"#);
+            self.json.push_str(&undo);
+        }
+        self.json.push('}');
         Ok(())
     }
 }
@@ -202,7 +216,8 @@ mod tests {
             .collect();
         let mut row = NewRow::default();
         for ScopeChange { version, time, by, change, undo } in &changes {
-            row.push(*version, &ChangeNote::new(*time, by, change).unwrap(), undo).unwrap();
+            row.push(*version, &ChangeNote::new(*time, &by_json(by).unwrap(), change).unwrap(), undo)
+                .unwrap();
         }
         assert_eq!(row.version, 8);
         assert_eq!(row.json + "]", serde_json::to_string(&changes).unwrap());

@@ -6,7 +6,7 @@ use sessile_state::Delta;
 
 use crate::event_row;
 use crate::failure::doing;
-use crate::history::ChangeNote;
+use crate::history::{ChangeNote, by_json};
 use crate::layout::Layout;
 use crate::state_text::TextChanges;
 
@@ -35,23 +35,26 @@ impl PreparedCommit {
             true => None,
             false => Some(event_row::json_of(event)?),
         };
+        let by = match delta.user.is_empty() && delta.app.is_empty() {
+            true => String::new(),
+            false => by_json(&ChangedBy::event(&commit.key, &event.id))?,
+        };
         Ok(Self {
             time: event_row::time_of(event, layout)?,
             data,
             session: texts_without_operations(&delta.session)?,
-            user: PreparedChange::new(commit, &delta.user)?,
-            app: PreparedChange::new(commit, &delta.app)?,
+            user: PreparedChange::new(event.time(), &by, &delta.user)?,
+            app: PreparedChange::new(event.time(), &by, &delta.app)?,
         })
     }
 }
 
 impl PreparedChange {
-    fn new(commit: &Commit, delta: &Delta) -> Result<Option<Self>, SessionError> {
+    fn new(time: f64, by: &str, delta: &Delta) -> Result<Option<Self>, SessionError> {
         if delta.is_empty() {
             return Ok(None);
         }
-        let by = ChangedBy::event(&commit.key, &commit.event.id);
-        let note = ChangeNote::new(commit.event.time(), &by, delta)?;
+        let note = ChangeNote::new(time, by, delta)?;
         Ok(Some(Self { texts: texts_without_operations(delta)?, note }))
     }
 }

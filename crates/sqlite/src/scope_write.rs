@@ -9,7 +9,7 @@ use sessile_session::{
 
 use crate::batch::Batch;
 use crate::failure::doing;
-use crate::history::{self, ChangeNote};
+use crate::history::{self, ChangeNote, by_json};
 use crate::prepared_commit::texts_of;
 use crate::rows::StoredState;
 use crate::scope_read::scope_state_in;
@@ -42,7 +42,7 @@ impl Batch<'_> {
         state.check_size(&texts, write.max_scope_bytes)?;
         state.check_readable()?;
         if !texts.is_empty() {
-            let note = ChangeNote::new(*time, &ChangedBy::request(write), delta)?;
+            let note = ChangeNote::new(*time, &by_json(&ChangedBy::request(write))?, delta)?;
             let shared = self.cache.scope_to_change(slot);
             shared.change(&texts, &note, &evaluated.undo)?;
             shared.write_history(self.connection, scope, Some(request))?;

@@ -350,18 +350,40 @@ impl From<BTreeMap<String, SharedValue>> for Delta {
 impl Serialize for Delta {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        let (set, remove): (BTreeMap<_, _>, Vec<_>) = (self.values().collect(), self.removed().collect());
-        let ops: BTreeMap<_, _> = self.operations().collect();
-        if !set.is_empty() {
-            map.serialize_entry("set", &set)?;
+        if self.values().next().is_some() {
+            map.serialize_entry("set", &SetPart(self))?;
         }
-        if !remove.is_empty() {
-            map.serialize_entry("remove", &remove)?;
+        if self.removed().next().is_some() {
+            map.serialize_entry("remove", &RemovePart(self))?;
         }
-        if !ops.is_empty() {
-            map.serialize_entry("ops", &ops)?;
+        if self.has_operations() {
+            map.serialize_entry("ops", &OperationPart(self))?;
         }
         map.end()
+    }
+}
+
+struct SetPart<'a>(&'a Delta);
+
+impl Serialize for SetPart<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.values())
+    }
+}
+
+struct RemovePart<'a>(&'a Delta);
+
+impl Serialize for RemovePart<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.removed())
+    }
+}
+
+struct OperationPart<'a>(&'a Delta);
+
+impl Serialize for OperationPart<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.operations())
     }
 }
 
