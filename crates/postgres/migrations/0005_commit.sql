@@ -29,6 +29,9 @@ END $$;
 -- What is NULL is not there: an expectation, a delta (as `sessile_evaluate` takes it, with the names that it changes as
 -- a text array; `changed_by` is who makes the commit, for the history), guards by scope, a limit, a point in the history since which events are wanted.
 --
+-- A commit that wants the state of all scopes lists its user and application, so that they are locked: an answer is one
+-- moment, that of its commit.
+--
 -- Rows are found by their whole key, in plain, partitioned and distributed tables alike. Plans are made while the
 -- tables are small and kept when they are large, so every lookup by key is fenced (`OFFSET 0`) against other plans.
 CREATE FUNCTION sessile_commit(
@@ -65,7 +68,6 @@ DECLARE
     of_user sessile_evaluated;
     of_app sessile_evaluated;
     size BIGINT;
-    reading BOOLEAN := false;
     -- What is stored for each session, user and application, and what becomes of it.
     versions BIGINT[]; incarnations BIGINT[]; moments TIMESTAMP[]; states JSONB[]; bytes BIGINT[];
     touched BOOLEAN[]; changed BOOLEAN[];
@@ -265,15 +267,8 @@ BEGIN
         END IF;
         IF wants_state[n] THEN
             answer_states[n] := states[here]::text;
-            IF mine IS NULL OR ours IS NULL THEN
-                reading := true;
-            END IF;
-            IF mine IS NOT NULL THEN
-                answer_users[n] := user_states_now[mine]::text; answer_user_versions[n] := user_versions[mine];
-            END IF;
-            IF ours IS NOT NULL THEN
-                answer_apps[n] := app_states_now[ours]::text; answer_app_versions[n] := app_versions[ours];
-            END IF;
+            answer_users[n] := user_states_now[mine]::text; answer_user_versions[n] := user_versions[mine];
+            answer_apps[n] := app_states_now[ours]::text; answer_app_versions[n] := app_versions[ours];
         END IF;
     END LOOP;
 
@@ -319,26 +314,6 @@ BEGIN
           FROM unnest(user_changes[1:], user_places[array_lower(user_changes, 1):])
                WITH ORDINALITY AS c (change, place, n)
          WHERE c.change IS NOT NULL GROUP BY c.place;
-    END IF;
-
-    -- Shared state that was asked for and not locked, in one statement: it is from one moment.
-    IF reading THEN
-        FOR held IN
-            SELECT c.n, a.state::text AS app_state, a.sessile_version AS app_version,
-                   u.state::text AS user_state, u.sessile_version AS user_version
-              FROM unnest(wants_state, places) WITH ORDINALITY AS c (wanted, place, n)
-              LEFT JOIN LATERAL (SELECT * FROM app_states x WHERE x.app_name = session_apps[c.place] OFFSET 0) a ON true
-              LEFT JOIN LATERAL (SELECT * FROM user_states x WHERE x.app_name = session_apps[c.place]
-                                    AND x.user_id = session_users[c.place] OFFSET 0) u ON true
-             WHERE c.wanted AND statuses[c.n] IN ('done', 'known')
-        LOOP
-            IF user_places[held.n] IS NULL THEN
-                answer_users[held.n] := held.user_state; answer_user_versions[held.n] := held.user_version;
-            END IF;
-            IF app_places[held.n] IS NULL THEN
-                answer_apps[held.n] := held.app_state; answer_app_versions[held.n] := held.app_version;
-            END IF;
-        END LOOP;
     END IF;
 
     FOR n IN 1 .. cardinality(event_ids) LOOP

@@ -21,7 +21,9 @@ pub(crate) const APPEND: &str = "
         CASE WHEN set.patience IS NOT NULL THEN $30::boolean[] END)
 ";
 
-/// The rows that a commit locks: its session's, and those of the scopes that it is about, the largest last.
+/// The rows that a commit locks: its session's, and those of the scopes that it is about, the largest last. A commit that
+/// answers with the state of all scopes locks them too: they must not change between being read and its commit, or
+/// another reader could see the two in the other order.
 pub(crate) fn needed(commit: &Commit) -> impl Iterator<Item = Address> + use<> {
     let user = needs_user(commit).then(|| Address::Scope(ScopeKey::user_of(&commit.key)));
     let app = needs_app(commit).then(|| Address::Scope(ScopeKey::app_of(&commit.key)));
@@ -34,11 +36,13 @@ pub(crate) fn session(commit: &Commit) -> Address {
 }
 
 fn needs_user(commit: &Commit) -> bool {
-    !commit.delta.user.is_empty() || commit.expect.user.is_some() || !commit.guards.user.is_empty()
+    let Commit { delta, expect, guards, answer, .. } = commit;
+    !delta.user.is_empty() || expect.user.is_some() || !guards.user.is_empty() || answer.state
 }
 
 fn needs_app(commit: &Commit) -> bool {
-    !commit.delta.app.is_empty() || commit.expect.app.is_some() || !commit.guards.app.is_empty()
+    let Commit { delta, expect, guards, answer, .. } = commit;
+    !delta.app.is_empty() || expect.app.is_some() || !guards.app.is_empty() || answer.state
 }
 
 /// What a commit takes to the server, made before it waits.
