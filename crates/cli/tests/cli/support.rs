@@ -39,7 +39,11 @@ impl Folder {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the command starts");
         let mut stdin = child.stdin.take().expect("standard input is a pipe");
-        std::io::Write::write_all(&mut stdin, input.as_bytes()).expect("the input is taken");
+        match std::io::Write::write_all(&mut stdin, input.as_bytes()) {
+            // A command that refuses its arguments ends without reading its input.
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
+            written => written.expect("the input is taken"),
+        }
         drop(stdin);
         Ran::from(child.wait_with_output().expect("the command ends"))
     }
