@@ -65,6 +65,8 @@ impl Client<'_> {
             }
             seen => fill::embellish(&mut change, &token, scope, seen, &mut self.chance),
         }
+        // A write without a session has no event that could report; it would be refused with 422.
+        change.report &= target.scope() == Scope::Session;
         let removes = change.parts.values().any(|part| !part.remove.is_empty());
         let is_event = target.scope() == Scope::Session && !removes && self.chance.percent(45);
         let via = if is_event { Via::Event } else { Via::Patch };

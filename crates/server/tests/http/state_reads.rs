@@ -139,7 +139,11 @@ async fn a_change_that_reports_is_made_and_its_event_tells() {
     assert!(event.get("customMetadata").is_none(), "{event}");
     for place in [USER, APP] {
         let change = json!({"stateDelta": {"n": 9}, "stateRead": {"n": 1}, "onOverwrite": "report"});
-        assert_eq!(api.patch(place, change).await.ok()["n"], 9);
+        let before = api.get(place).await.ok();
+        let answer = api.patch(place, change).await;
+        assert!(answer.text.contains("no event that could report"), "{}", answer.text);
+        answer.fails(422);
+        assert_eq!(api.get(place).await.ok(), before, "nothing is overwritten in silence");
     }
 }
 

@@ -6,7 +6,7 @@ use sessile_state::{Delta, Scope, same_json};
 
 use super::SessionService;
 use super::check::{check_operations, checked};
-use crate::commit::Guards;
+use crate::commit::{Guards, OnOverwrite};
 use crate::error::SessionError;
 use crate::key::{check_app, check_event, check_user};
 use crate::scope_write::{ScopeKey, ScopeState, ScopeWrite, ScopeWritten};
@@ -21,7 +21,8 @@ pub struct StateWrite {
     pub delta: Delta,
     /// The version that must be stored for it to be committed.
     pub expect: Option<Version>,
-    /// The values that the changes were computed from; keys are without their prefix.
+    /// The values that the changes were computed from; keys are without their prefix. They refuse: there is no event
+    /// that could report.
     pub guards: Guards,
     /// Makes the write idempotent: a second one with this id changes nothing, and answers what the first did. One is
     /// made if it is left out.
@@ -104,7 +105,7 @@ impl SessionService {
     ///
     /// # Errors
     ///
-    /// - [`SessionError::InvalidState`] if a key or value cannot be stored;
+    /// - [`SessionError::InvalidState`] if a key or value cannot be stored, or a guard is to report;
     /// - [`SessionError::ScopeConflict`] if another version is stored than expected;
     /// - [`SessionError::Overwritten`] if a guard refuses the write;
     /// - [`SessionError::Operation`] if an operation cannot be applied to what is stored;
@@ -121,6 +122,7 @@ impl SessionService {
         };
         check_event(&request)?;
         check_names(scope, &write.delta)?;
+        check_guards(scope, &write.guards)?;
         let guards = write.guards.iter().map(|(name, guard)| (name.to_owned(), guard.clone())).collect();
         let sent = ScopeWrite {
             scope: write.scope,
@@ -139,6 +141,20 @@ impl SessionService {
             return Err(SessionError::RequestConflict { scope: sent.scope, request: sent.request });
         }
         Ok(ScopeWritten { state: folded(written.state, scope), ..written })
+    }
+}
+
+/// Refuses guards that report: a write without a session has no event that could tell what it overwrote, and must not
+/// overwrite it in silence.
+fn check_guards(scope: Scope, guards: &Guards) -> Result<(), SessionError> {
+    match guards.iter().find(|(_, guard)| guard.on_overwrite == OnOverwrite::Report) {
+        None => Ok(()),
+        Some((name, _)) => Err(SessionError::InvalidState {
+            key: scope.key(name),
+            reason: "a write without a session has no event that could report what it overwrites; \
+                     refuse the overwrite, or change the key in a session"
+                .to_owned(),
+        }),
     }
 }
 
