@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use sessile_session::OnOverwrite;
+use sessile_state::Reducers;
 
 use crate::callback::AgentCallbacks;
 use crate::context::InvocationContext;
@@ -55,6 +57,18 @@ pub trait Agent: Send + Sync {
         None
     }
 
+    /// The keys whose sets become operations in the contexts of this agent and those below it; an agent below may
+    /// declare another reducer for the same key.
+    fn reducers(&self) -> Option<&Reducers> {
+        None
+    }
+
+    /// What happens in its contexts when a key that was read and then set holds another value at the commit. `None`:
+    /// what holds for the agent above it, or for the runner.
+    fn on_overwrite(&self) -> Option<OnOverwrite> {
+        None
+    }
+
     /// Whether it or an agent below looks at events of earlier turns. If none does, they are not read.
     fn reads_history(&self) -> bool {
         true
@@ -90,6 +104,14 @@ impl<A: Agent + ?Sized> Agent for Arc<A> {
 
     fn callbacks(&self) -> Option<&AgentCallbacks> {
         (**self).callbacks()
+    }
+
+    fn reducers(&self) -> Option<&Reducers> {
+        (**self).reducers()
+    }
+
+    fn on_overwrite(&self) -> Option<OnOverwrite> {
+        (**self).on_overwrite()
     }
 
     fn reads_history(&self) -> bool {

@@ -28,10 +28,10 @@ pub use composite::{LoopAgent, ParallelAgent, SequentialAgent};
 pub use context::{CallbackContext, InvocationContext, ReadonlyContext, ToolContext};
 pub use error::{AgentError, BuildError, RunError, ToolError};
 pub use llm::{IncludeContents, LlmAgent, LlmAgentBuilder, inject_session_state};
-pub use merge::Reducer;
 pub use model::{
     FunctionDeclaration, GenerationConfig, Model, ModelError, ModelRequest, ModelResponse, ModelStream,
     Streaming,
 };
 pub use runner::{Run, RunConfig, RunRequest, Runner, RunnerBuilder, WhenBusy};
+pub use sessile_state::Reducer;
 pub use tool::{AgentTool, FunctionTool, Tool, ToolFunction, WithContext, WithoutContext};

@@ -1,72 +1,207 @@
 //! Changes that were made side by side become one, in a fixed order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Number, Value};
-use sessile_state::{Change, Delta, SharedValue, Snapshot};
-
-/// How writes of several tools or branches to one key in one step become one value.
-///
-/// Each writer sees the value from before the step, and sets its own. The writers' order is that of
-/// the calls or branches, not that in which they finished. Operations such as `add` need no reducer: those of all
-/// writers are kept, one after the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Reducer {
-    /// The last writer's value. Keys without a reducer do this too, and log a warning if the values differ.
-    #[default]
-    Last,
-    /// Lists: the items that each writer added, after each other.
-    Append,
-    /// Numbers: what each writer added, summed up.
-    Add,
-    /// Lists: every item once. Objects: every field, the last writer's value for those that several have.
-    Union,
-}
-
-/// The keys that have a reducer.
-pub(crate) type Reducers = BTreeMap<String, Reducer>;
+use sessile_session::{Guard, Guards, OnOverwrite, Overwrites, Overwrote, SessionError};
+use sessile_state::{Change, Delta, SharedValue, StateError, same_value};
 
 /// What one writer changed.
 pub(crate) struct Written<'a> {
-    /// The tool or agent, for warnings about conflicts.
+    /// The tool, for messages about conflicts.
     pub(crate) writer: &'a str,
-    pub(crate) delta: Delta,
+    pub(crate) delta: &'a Delta,
+    /// The values that it had read of the keys that it then set or removed.
+    pub(crate) guards: &'a Guards,
 }
 
-/// Joins what writers changed side by side on the same state, in their order. Operations of several writers are all
-/// kept, one after the other; a value that is set replaces the operations before it.
-pub(crate) fn merge(before: &Snapshot, writers: &[Written<'_>], reducers: &Reducers) -> Delta {
-    let mut merged = Delta::new();
+/// What writers side by side come to.
+#[derive(Debug)]
+pub(crate) struct Joined {
+    pub(crate) delta: Delta,
+    pub(crate) guards: Guards,
+    /// What they overwrote of each other's changes. It was computed from the known values, so the guards refuse the
+    /// commit if something else is stored by then: join again with the current values.
+    pub(crate) overwrote: Overwrites,
+    /// Whether it depends on the known values, as `overwrote` says.
+    pub(crate) is_exact: bool,
+}
+
+/// A writer whose changes cannot be joined with those of the writers before it.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    /// Its place among the writers.
+    pub(crate) writer: usize,
+    /// Why, and what to do.
+    pub(crate) reason: String,
+}
+
+/// Joins what writers changed side by side on the same state, in their order. Operations of all writers are kept, one
+/// after the other; a value that is set replaces what was done to the key before. A writer that had read a key before
+/// it set it is compared with what the writers before it left of the key. `known` finds the values that were there
+/// before all of them.
+pub(crate) fn join(
+    known: &dyn Fn(&str) -> Option<SharedValue>,
+    writers: &[Written<'_>],
+) -> Result<Joined, Refused> {
+    let mut join = Join {
+        joined: Joined {
+            delta: Delta::new(),
+            guards: Guards::new(OnOverwrite::Refuse),
+            overwrote: Overwrites::new(),
+            is_exact: overwrite_each_other(writers),
+        },
+        relied: BTreeSet::new(),
+        known,
+    };
     let mut last_writer: BTreeMap<&str, &str> = BTreeMap::new();
-    for Written { writer, delta } in writers {
+    for (index, Written { writer, delta, guards }) in writers.iter().enumerate() {
         for (key, change) in delta.iter() {
-            let next = match (merged.get(key), reducers.get(key)) {
-                (None, _) => change.clone(),
-                // Operations line up after each other, whatever the key's reducer.
-                (Some(earlier), _) if matches!(change, Change::Operate(_)) => {
-                    earlier.then(change).unwrap_or_else(|error| {
-                        conflict(key, last_writer[key], writer, &format!("the later cannot follow: {error}"));
-                        change.clone()
-                    })
+            let guard = guards.get(key).filter(|_| !matches!(change, Change::Operate(_)));
+            let earlier = join.joined.delta.get(key).cloned();
+            let change = match (&earlier, guard) {
+                (None, None) => change.clone(),
+                (None, Some(guard)) => {
+                    join.first(index, key, guard)?;
+                    change.clone()
                 }
-                (Some(earlier), Some(reducer)) => {
-                    reducer.join(before.get_raw(key).as_ref(), earlier, change).unwrap_or_else(|| {
-                        conflict(key, last_writer[key], writer, "its values do not fit its reducer");
-                        change.clone()
-                    })
+                (Some(earlier), _) if matches!(change, Change::Operate(_)) => {
+                    let both = earlier.then(change);
+                    both.map_err(|source| StateError::Operation { key: key.to_owned(), source })
+                        .map_err(|error| Refused { writer: index, reason: error.to_string() })?
+                }
+                (Some(earlier), Some(guard)) => {
+                    join.after(index, key, guard, earlier)?;
+                    change.clone()
                 }
                 (Some(earlier), None) => {
                     if earlier != change {
-                        conflict(key, last_writer[key], writer, "it has no reducer");
+                        warn(key, last_writer[key], writer);
                     }
                     change.clone()
                 }
             };
-            replace(&mut merged, key, next);
+            replace(&mut join.joined.delta, key, change);
             last_writer.insert(key, writer);
         }
     }
-    merged
+    Ok(join.end())
+}
+
+/// A join in progress.
+struct Join<'a> {
+    joined: Joined,
+    /// The keys whose known values were compared with something.
+    relied: BTreeSet<String>,
+    known: &'a dyn Fn(&str) -> Option<SharedValue>,
+}
+
+impl Join<'_> {
+    /// The guard of the first writer of a key: for the store, unless all is computed here.
+    fn first(&mut self, writer: usize, key: &str, guard: &Guard) -> Result<(), Refused> {
+        if !self.joined.is_exact {
+            self.joined.guards.insert_guard(key.to_owned(), guard.clone());
+            return Ok(());
+        }
+        self.relied.insert(key.to_owned());
+        self.compare(writer, key, guard, (self.known)(key))
+    }
+
+    /// The guard of a later writer: compared with what the earlier ones left.
+    fn after(&mut self, writer: usize, key: &str, guard: &Guard, earlier: &Change) -> Result<(), Refused> {
+        let known = match earlier {
+            Change::Operate(_) => {
+                self.relied.insert(key.to_owned());
+                (self.known)(key)
+            }
+            Change::Set(_) | Change::Remove => None,
+        };
+        // If an earlier operation cannot be applied, the store refuses it, and this is joined again without it.
+        let left = earlier.apply(known.as_ref()).unwrap_or(known);
+        self.compare(writer, key, guard, left)
+    }
+
+    fn compare(
+        &mut self,
+        writer: usize,
+        key: &str,
+        guard: &Guard,
+        found: Option<SharedValue>,
+    ) -> Result<(), Refused> {
+        let is_same = match (&guard.read, &found) {
+            (Some(read), Some(found)) => same_value(read, found),
+            (None, None) => true,
+            _ => false,
+        };
+        match guard.on_overwrite {
+            _ if is_same => {}
+            OnOverwrite::Report => {
+                let overwrote = Overwrote { read: guard.read.clone(), found };
+                self.joined.overwrote.entry(key.to_owned()).or_default().push(overwrote);
+            }
+            OnOverwrite::Refuse => {
+                let error = SessionError::Overwritten { current: [(key.to_owned(), found)].into() };
+                return Err(Refused { writer, reason: error.to_string() });
+            }
+        }
+        Ok(())
+    }
+
+    fn end(mut self) -> Joined {
+        for key in self.relied {
+            let known = (self.known)(&key);
+            self.joined.guards.insert(key, known);
+        }
+        self.joined
+    }
+}
+
+/// Whether a writer sets or removes a key that it had read and that a writer before it changed.
+fn overwrite_each_other(writers: &[Written<'_>]) -> bool {
+    let mut changed: BTreeSet<&str> = BTreeSet::new();
+    for Written { delta, guards, .. } in writers {
+        if guards.iter().any(|(key, _)| changed.contains(key) && delta.get(key).is_some()) {
+            return true;
+        }
+        changed.extend(delta.iter().map(|(key, _)| key));
+    }
+    false
+}
+
+/// What a parallel branch set and removed.
+pub(crate) struct Branch<'a> {
+    /// Its agent, for warnings about conflicts.
+    pub(crate) name: &'a str,
+    pub(crate) delta: Delta,
+}
+
+/// Joins what branches set and removed, in their order: the last branch's value counts. Operations on `temp:` keys,
+/// which no store computes, are all kept.
+pub(crate) fn join_branches(branches: &[Branch<'_>]) -> Delta {
+    let mut joined = Delta::new();
+    let mut last: BTreeMap<&str, &str> = BTreeMap::new();
+    for Branch { name, delta } in branches {
+        for (key, change) in delta.iter() {
+            let next = match (joined.get(key), change) {
+                (None, _) => change.clone(),
+                (Some(earlier), Change::Operate(_)) => match earlier.then(change) {
+                    Ok(both) => both,
+                    Err(_) => {
+                        warn(key, last[key], name);
+                        change.clone()
+                    }
+                },
+                (Some(earlier), _) => {
+                    if earlier != change {
+                        warn(key, last[key], name);
+                    }
+                    change.clone()
+                }
+            };
+            replace(&mut joined, key, next);
+            last.insert(key, name);
+        }
+    }
+    joined
 }
 
 /// Makes a change in the place of what the delta does to the key.
@@ -81,69 +216,12 @@ fn replace(delta: &mut Delta, key: &str, change: Change) {
     }
 }
 
-fn conflict(key: &str, earlier: &str, later: &str, why: &str) {
+fn warn(key: &str, earlier: &str, later: &str) {
     tracing::warn!(
         key,
         earlier,
         later,
-        "`{earlier}` and `{later}` wrote different values to the key `{key}` in one step, and {why}; \
-         that of `{later}` counts"
+        "`{earlier}` and `{later}` wrote different values to the key `{key}` side by side, and that of `{later}` \
+         counts; use `add`, `append` or `union`, or declare a reducer for the key, so that both count"
     );
-}
-
-impl Reducer {
-    /// The two changes as one, or `None` if they are not of the reducer's kind.
-    fn join(self, before: Option<&SharedValue>, earlier: &Change, later: &Change) -> Option<Change> {
-        if self == Self::Last {
-            return Some(later.clone());
-        }
-        let (Change::Set(earlier), Change::Set(later)) = (earlier, later) else { return None };
-        let joined = match self {
-            Self::Last => later.clone().into_value(),
-            Self::Append => {
-                let mut items = earlier.as_array()?.clone();
-                items.extend(added(before, later.as_array()?).iter().cloned());
-                Value::Array(items)
-            }
-            Self::Add => add(before.map(|value| &**value), earlier, later)?,
-            Self::Union => union(earlier, later)?,
-        };
-        Some(Change::Set(joined.into()))
-    }
-}
-
-/// The items that a writer added to the list that was there; all of them, if it made a new list.
-fn added<'a>(before: Option<&SharedValue>, items: &'a [Value]) -> &'a [Value] {
-    let before = before.and_then(|before| before.as_array()).map_or(&[][..], Vec::as_slice);
-    items.strip_prefix(before).unwrap_or(items)
-}
-
-fn add(before: Option<&Value>, earlier: &Value, later: &Value) -> Option<Value> {
-    let before = before.cloned().unwrap_or_else(|| Value::from(0));
-    let whole = |value: &Value| value.as_i64();
-    if let (Some(before), Some(earlier), Some(later)) = (whole(&before), whole(earlier), whole(later)) {
-        return earlier.checked_add(later.checked_sub(before)?).map(Value::from);
-    }
-    let sum = earlier.as_f64()? + (later.as_f64()? - before.as_f64()?);
-    Number::from_f64(sum).map(Value::Number)
-}
-
-fn union(earlier: &Value, later: &Value) -> Option<Value> {
-    match (earlier, later) {
-        (Value::Array(earlier), Value::Array(later)) => {
-            let mut items: Vec<Value> = Vec::with_capacity(earlier.len() + later.len());
-            for item in earlier.iter().chain(later) {
-                if !items.contains(item) {
-                    items.push(item.clone());
-                }
-            }
-            Some(Value::Array(items))
-        }
-        (Value::Object(earlier), Value::Object(later)) => {
-            let mut fields = earlier.clone();
-            fields.extend(later.iter().map(|(name, value)| (name.clone(), value.clone())));
-            Some(Value::Object(fields))
-        }
-        _ => None,
-    }
 }

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use anyhow::Context;
 use sessile_agent::Runner;
 use sessile_artifact::ArtifactService;
-use sessile_config::{LoadedApp, load_apps, samples};
+use sessile_config::{LoadedApp, load_apps, load_schemas, samples};
 use sessile_memory::MemoryService;
 use sessile_session::SessionService;
 
 use crate::exit::Failure;
+use crate::talk::say;
 
 /// What agents use.
 #[derive(Clone)]
@@ -29,15 +30,34 @@ pub(crate) struct Application {
     pub(crate) runner: Result<Runner, String>,
 }
 
+/// The service with the schemas that the applications of a folder declare. Everything that commits their state must
+/// use it: the server, the runners, the commands.
+pub(crate) fn with_schemas(
+    mut sessions: SessionService,
+    folder: Option<&Path>,
+) -> anyhow::Result<SessionService> {
+    let Some(folder) = folder else { return Ok(sessions) };
+    for (name, declared) in load_schemas(folder).with_context(|| cannot_load(folder))? {
+        match declared {
+            Ok(Some(schema)) => sessions = sessions.with_schema(name, schema),
+            Ok(None) => {}
+            Err(error) => say(format_args!("the state of {name} is not checked by a schema: {error}")),
+        }
+    }
+    Ok(sessions)
+}
+
+fn cannot_load(folder: &Path) -> String {
+    format!("cannot load applications from {}; name a folder that can be read", folder.display())
+}
+
 impl Services {
     /// The applications of a folder, or the samples if none is named.
     pub(crate) fn load(&self, folder: Option<&Path>) -> anyhow::Result<Vec<Application>> {
         let Some(folder) = folder else {
             return Ok(samples().into_iter().map(|app| self.application(app)).collect());
         };
-        let found = load_apps(folder).with_context(|| {
-            format!("cannot load applications from {}; name a folder that can be read", folder.display())
-        })?;
+        let found = load_apps(folder).with_context(|| cannot_load(folder))?;
         if found.is_empty() {
             let text = format!(
                 "no folder in {} holds a root_agent.yaml; name the folder above your applications",

@@ -72,7 +72,9 @@ fn of_session(error: &SessionError) -> u8 {
         | SessionError::InvalidEvent { .. }
         | SessionError::TooLarge { .. }
         | SessionError::InvalidCursor => 2,
-        SessionError::NotFound { .. } | SessionError::NotInHistory { .. } => 3,
+        SessionError::NotFound { .. }
+        | SessionError::NotInHistory { .. }
+        | SessionError::NotInScopeHistory { .. } => 3,
         SessionError::AlreadyExists { .. }
         | SessionError::Conflict { .. }
         | SessionError::Replaced { .. }

@@ -7,6 +7,7 @@ mod args;
 mod commands;
 mod event_text;
 mod exit;
+mod os_user;
 mod output;
 mod place;
 mod progress;

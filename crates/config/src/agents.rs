@@ -8,11 +8,12 @@ use std::sync::Arc;
 use serde_saphyr::{Location, Spanned};
 use sessile_agent::{Agent, AgentTool, LlmAgent, LlmAgentBuilder, LoopAgent, ParallelAgent, SequentialAgent};
 use sessile_model::model_by_name;
+use sessile_state::StateSchema;
 
 use crate::error::{ConfigError, Place};
 use crate::file::{AgentRef, Source, ToolEntry};
 use crate::open::{Class, Open};
-use crate::tools;
+use crate::{schema, tools};
 
 /// The model of an agent if neither it nor an agent above names one, as in the reference.
 const DEFAULT_MODEL: &str = "gemini-3.5-flash";
@@ -26,12 +27,18 @@ pub(crate) struct Loader {
     files: Vec<PathBuf>,
     /// Where each agent is described.
     names: BTreeMap<String, Place>,
+    /// What the application's state may hold, if its root file declares that.
+    schema: Option<StateSchema>,
 }
 
 impl Loader {
     pub(crate) fn new(folder: &Path) -> Self {
         let above = folder.parent().unwrap_or(folder).to_owned();
-        Self { above, open: Vec::new(), files: Vec::new(), names: BTreeMap::new() }
+        Self { above, open: Vec::new(), files: Vec::new(), names: BTreeMap::new(), schema: None }
+    }
+
+    pub(crate) fn take_schema(&mut self) -> Option<StateSchema> {
+        self.schema.take()
     }
 
     pub(crate) fn into_files(self) -> Vec<PathBuf> {
@@ -58,6 +65,13 @@ impl Loader {
             let problem = format!("another agent is named `{}`, at {first}", name.value);
             return Err(source.wrong(name.referenced, "name", problem));
         }
+        if let Some(declared) = &file.state_schema {
+            if !self.open.is_empty() {
+                let problem = "only root_agent.yaml has it: the state is that of the whole application";
+                return Err(source.wrong(declared.referenced, "state_schema", problem));
+            }
+            self.schema = Some(schema::schema(&source, &declared.value)?);
+        }
         self.files.push(path.clone());
         self.open.push(path.clone());
         let open = Open { source: &source, file: &file, path: &path, name: &name.value, place, inherits };
@@ -72,23 +86,38 @@ impl Loader {
         let description = open.file.description.as_ref().map_or("", |description| &description.value);
         let name = open.name;
         let failed = |source| open.build(source);
+        let on_overwrite = open.on_overwrite()?;
+        /// With what every agent of agents may say.
+        macro_rules! told {
+            ($agent:expr) => {{
+                let agent = $agent.with_description(description);
+                match on_overwrite {
+                    Some(on_overwrite) => agent.with_on_overwrite(on_overwrite),
+                    None => agent,
+                }
+            }};
+        }
         Ok(match class {
             Class::Llm => Arc::new(self.llm(open)?),
             Class::Sequential => {
                 let agent =
                     SequentialAgent::new(name, self.sub_agents(open, open.inherits)?).map_err(failed)?;
-                Arc::new(agent.with_description(description))
+                Arc::new(told!(agent))
             }
             Class::Parallel => {
                 let agent =
                     ParallelAgent::new(name, self.sub_agents(open, open.inherits)?).map_err(failed)?;
-                Arc::new(agent.with_description(description))
+                let mut agent = told!(agent);
+                for (key, reducer) in open.reducers()? {
+                    agent = agent.with_reducer(key, reducer);
+                }
+                Arc::new(agent)
             }
             Class::Loop => {
                 let times = open.file.max_iterations.as_ref().map_or(0, |times| times.value);
                 let agent =
                     LoopAgent::new(name, self.sub_agents(open, open.inherits)?, times).map_err(failed)?;
-                Arc::new(agent.with_description(description))
+                Arc::new(told!(agent))
             }
         })
     }

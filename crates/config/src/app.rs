@@ -3,12 +3,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sessile_agent::Agent;
+use sessile_state::StateSchema;
 
 use crate::agents::Loader;
 use crate::error::ConfigError;
 
 /// The file that makes a folder an application.
-const ROOT: &str = "root_agent.yaml";
+pub(crate) const ROOT: &str = "root_agent.yaml";
 
 /// An application, ready for a runner.
 pub struct LoadedApp {
@@ -16,6 +17,9 @@ pub struct LoadedApp {
     pub name: String,
     /// Its first agent.
     pub root: Arc<dyn Agent>,
+    /// What its state may hold, if it declares that. Give it to the service that commits its state:
+    /// `sessions.with_schema(app.name, schema)`.
+    pub schema: Option<StateSchema>,
     /// What it is written in: `yaml` or `rust`.
     pub language: &'static str,
     /// The files that it was read from, the root's first.
@@ -40,7 +44,8 @@ pub fn load_app(folder: &Path) -> Result<LoadedApp, ConfigError> {
     }
     let mut loader = Loader::new(&folder);
     let root = loader.load_root(&folder.join(ROOT))?;
-    Ok(LoadedApp { name, root, language: "yaml", files: loader.into_files() })
+    let schema = loader.take_schema();
+    Ok(LoadedApp { name, root, schema, language: "yaml", files: loader.into_files() })
 }
 
 /// Loads all applications in a folder, by name: each of its folders with a `root_agent.yaml`, or the
@@ -51,6 +56,11 @@ pub fn load_app(folder: &Path) -> Result<LoadedApp, ConfigError> {
 /// [`ConfigError::Read`] if the folder cannot be read. What is wrong with one application does not
 /// keep the others from being loaded.
 pub fn load_apps(folder: &Path) -> Result<Vec<NamedApp>, ConfigError> {
+    Ok(app_folders(folder)?.iter().map(|path| (named(path), load_app(path))).collect())
+}
+
+/// The folders of the applications in a folder, in the order of their names.
+pub(crate) fn app_folders(folder: &Path) -> Result<Vec<PathBuf>, ConfigError> {
     let read = |source| ConfigError::Read { file: folder.display().to_string(), source };
     let mut folders = Vec::new();
     if folder.join(ROOT).is_file() {
@@ -65,8 +75,12 @@ pub fn load_apps(folder: &Path) -> Result<Vec<NamedApp>, ConfigError> {
         }
     }
     folders.sort();
-    let name = |path: &Path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-    Ok(folders.iter().map(|path| (name(path), load_app(path))).collect())
+    Ok(folders)
+}
+
+/// The name of the application in a folder.
+pub(crate) fn named(folder: &Path) -> String {
+    folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned()
 }
 
 /// The rule of the reference: a letter, then letters, digits, `_` and `-`; not `user`.

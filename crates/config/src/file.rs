@@ -24,6 +24,10 @@ pub(crate) struct AgentFile {
     pub(crate) description: Option<Spanned<String>>,
     pub(crate) sub_agents: Option<Spanned<Vec<Spanned<AgentRef>>>>,
     pub(crate) max_iterations: Option<Spanned<u32>>,
+    pub(crate) on_overwrite: Option<Spanned<String>>,
+    pub(crate) reducers: Option<Spanned<BTreeMap<String, Spanned<String>>>>,
+
+    pub(crate) state_schema: Option<Spanned<BTreeMap<String, Spanned<Value>>>>,
 
     pub(crate) model: Option<Spanned<String>>,
     pub(crate) instruction: Option<Spanned<String>>,

@@ -23,9 +23,11 @@ mod error;
 mod file;
 mod open;
 mod samples;
+mod schema;
 mod settings;
 mod tools;
 
 pub use app::{LoadedApp, NamedApp, load_app, load_apps};
 pub use error::{ConfigError, Place};
 pub use samples::samples;
+pub use schema::{NamedSchema, load_schema, load_schemas};

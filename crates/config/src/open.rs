@@ -4,6 +4,8 @@ use std::path::Path;
 
 use serde_saphyr::Spanned;
 use sessile_agent::{BuildError, IncludeContents, LlmAgentBuilder};
+use sessile_session::{OnOverwrite, UnknownOnOverwrite};
+use sessile_state::{Reducer, UnknownReducer};
 
 use crate::error::{ConfigError, Place};
 use crate::file::{AgentFile, Source, did_you_mean};
@@ -61,6 +63,10 @@ impl Open<'_> {
             let problem = "it names code; callbacks and other code are written in Rust";
             return Err(self.source.wrong(at, field, problem));
         }
+        if let (Class::Sequential | Class::Loop, Some(reducers)) = (class, &self.file.reducers) {
+            let problem = "only an LlmAgent and a ParallelAgent have it; `state_schema` of the root agent has it for all";
+            return Err(self.source.wrong(reducers.referenced, "reducers", problem));
+        }
         let of_llm = || self.file.llm_field().map(|found| (found, "an LlmAgent"));
         let of_loop = || self.file.loop_field().map(|found| (found, "a LoopAgent"));
         let foreign = match class {
@@ -71,6 +77,26 @@ impl Open<'_> {
         let Some(((field, at), owner)) = foreign else { return Ok(()) };
         let class = self.file.agent_class.as_ref().map_or("LlmAgent", |class| &class.value);
         Err(self.source.wrong(at, field, format!("only {owner} has it; this is a {class}")))
+    }
+
+    /// What happens when a value is overwritten that its writer had not seen, if the file says so.
+    pub(crate) fn on_overwrite(&self) -> Result<Option<OnOverwrite>, ConfigError> {
+        let Some(named) = &self.file.on_overwrite else { return Ok(None) };
+        named.value.parse().map(Some).map_err(|error: UnknownOnOverwrite| {
+            self.source.wrong(named.referenced, "on_overwrite", error.to_string())
+        })
+    }
+
+    /// The keys whose writers come together.
+    pub(crate) fn reducers(&self) -> Result<Vec<(&str, Reducer)>, ConfigError> {
+        let mut reducers = Vec::new();
+        for (key, name) in self.file.reducers.iter().flat_map(|reducers| &reducers.value) {
+            let reducer = name.value.parse().map_err(|error: UnknownReducer| {
+                self.source.wrong(name.referenced, "reducers", format!("`{key}`: {error}"))
+            })?;
+            reducers.push((key.as_str(), reducer));
+        }
+        Ok(reducers)
     }
 
     /// What an agent with a model says about itself.
@@ -113,6 +139,12 @@ impl Open<'_> {
         }
         if let Some(disallow) = &file.disallow_transfer_to_peers {
             builder = builder.disallow_transfer_to_peers(disallow.value);
+        }
+        if let Some(on_overwrite) = self.on_overwrite()? {
+            builder = builder.on_overwrite(on_overwrite);
+        }
+        for (key, reducer) in self.reducers()? {
+            builder = builder.reducer(key, reducer);
         }
         if let Some(config) = &file.generate_content_config {
             builder = builder.generation_config(settings::generation(self.source, &config.value)?);

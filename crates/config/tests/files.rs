@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use serde_json::json;
 use sessile_config::{ConfigError, LoadedApp, load_app, load_apps};
 use tempfile::TempDir;
 
@@ -321,4 +322,135 @@ fn a_folder_may_be_an_application_itself_and_other_folders_are_told_apart() {
         load_app(&none.path().join("shop")).err().unwrap().to_string(),
         "shop holds no root_agent.yaml"
     );
+}
+
+#[test]
+fn the_root_file_declares_what_the_state_may_hold() {
+    let root = "
+name: seller
+model: scripted:script.yaml
+state_schema:
+  step: string
+  user:points: { type: integer, min: 0, max: 100 }
+  user:email: { type: string, nullable: true }
+  app:rates: { type: list, items: { type: number, min: 0 } }
+  cart: { type: list }
+  profile: object
+  note: any
+";
+    let folder = folder(&[("root_agent.yaml", root)]);
+    let app = load_app(&folder.path().join("shop")).unwrap();
+    let schema = app.schema.expect("it is declared");
+    for (key, value) in [
+        ("step", json!("one")),
+        ("user:points", json!(100)),
+        ("user:email", json!(null)),
+        ("app:rates", json!([0.5])),
+        ("cart", json!([1, "two"])),
+        ("profile", json!({})),
+        ("note", json!(null)),
+        ("temp:free", json!(1)),
+    ] {
+        assert!(schema.check(key, &value).is_ok(), "{key}");
+    }
+    for (key, value) in [
+        ("step", json!(1)),
+        ("user:points", json!(101)),
+        ("user:points", json!(1.5)),
+        ("user:email", json!(1)),
+        ("app:rates", json!([-1])),
+        ("cart", json!({})),
+        ("profile", json!([])),
+        ("user:undeclared", json!(1)),
+        ("undeclared", json!(1)),
+    ] {
+        assert!(schema.check(key, &value).is_err(), "{key}");
+    }
+    let schemas = sessile_config::load_schemas(folder.path()).unwrap();
+    assert!(matches!(&schemas[..], [(name, Ok(Some(_)))] if name == "shop"));
+    assert!(load(&[("root_agent.yaml", "name: a\nmodel: scripted:script.yaml")]).unwrap().schema.is_none());
+}
+
+#[test]
+fn a_schema_is_read_although_its_agents_cannot_be_made() {
+    let folder =
+        folder(&[("root_agent.yaml", "name: a\nmodel: scripted:missing.yaml\nstate_schema: { n: integer }")]);
+    assert!(load_app(&folder.path().join("shop")).is_err());
+    let schema = sessile_config::load_schema(&folder.path().join("shop")).unwrap().expect("it is declared");
+    assert!(schema.check("n", &json!("text")).is_err());
+}
+
+#[test]
+fn a_wrong_schema_is_told_with_its_place() {
+    for (declared, told) in [
+        (
+            "n: intger",
+            "shop/root_agent.yaml:4:6: state_schema: `n`: there is no type `intger`; did you mean `integer`?",
+        ),
+        ("n: 5", "`n`: a type is a name (string, integer,"),
+        ("n: { min: 0 }", "`n`: `type` is missing"),
+        ("n: { type: integer, minn: 0 }", "`n`: there is no such field as `minn`; did you mean `min`?"),
+        ("n: { type: string, min: 0 }", "only numbers have `min` and `max`, and the type is `string`"),
+        ("n: { type: integer, min: 2, max: 1 }", "`min` 2 is above `max` 1"),
+        ("n: { type: integer, min: low }", "`min` is a number"),
+        ("n: { type: integer, items: string }", "only a list has `items`"),
+        ("n: { type: list, items: strng }", "`items`: there is no type `strng`; did you mean `string`?"),
+        ("n: { type: string, nullable: 1 }", "`nullable` is true or false"),
+    ] {
+        let error = error_in(&format!("name: a\nstate_schema:\n  {declared}"));
+        assert!(error.contains(told), "{error}");
+    }
+    let error = error_of(&[
+        ("root_agent.yaml", "agent_class: SequentialAgent\nname: all\nsub_agents: [{ config_path: a.yaml }]"),
+        ("a.yaml", "name: a\nmodel: scripted:script.yaml\nstate_schema: { n: integer }"),
+    ]);
+    assert!(error.contains("a.yaml:3") && error.contains("only root_agent.yaml has it"), "{error}");
+}
+
+#[test]
+fn reducers_and_the_answer_to_overwrites_reach_the_agents() {
+    use sessile_agent::Reducer;
+    use sessile_session::OnOverwrite;
+
+    let root = "
+name: root
+agent_class: ParallelAgent
+on_overwrite: refuse
+reducers: { findings: append }
+state_schema:
+  user:points: { type: integer, min: 0, reducer: add }
+  findings: { type: list }
+sub_agents: [{ config_path: leaf.yaml }]
+";
+    let leaf = "
+name: leaf
+model: scripted:script.yaml
+on_overwrite: report
+reducers: { tags: union }
+";
+    let app = load(&[("root_agent.yaml", root), ("leaf.yaml", leaf)]).expect("it is good");
+    assert_eq!(app.root.on_overwrite(), Some(OnOverwrite::Refuse));
+    assert_eq!(app.root.reducers().expect("it has some")["findings"], Reducer::Append);
+    let leaf = &app.root.sub_agents()[0];
+    assert_eq!(leaf.on_overwrite(), Some(OnOverwrite::Report));
+    assert_eq!(leaf.reducers().expect("it has some")["tags"], Reducer::Union);
+    assert_eq!(app.schema.expect("it is declared").reducers()["user:points"], Reducer::Add);
+}
+
+#[test]
+fn what_is_no_reducer_and_no_answer_to_overwrites_is_told_with_its_place() {
+    for (yaml, told) in [
+        ("name: a\non_overwrite: ignore\n", "it is `report` or `refuse`, not \"ignore\""),
+        ("name: a\nreducers: { n: sum }\n", "`n`: there is no reducer \"sum\""),
+        (
+            "name: a\nstate_schema: { n: { type: integer, reducer: 1 } }\n",
+            "`reducer` is the name of a reducer",
+        ),
+    ] {
+        let error = error_in(yaml);
+        assert!(error.contains(told) && error.contains("root_agent.yaml:3"), "{error}");
+    }
+    let sequence = "name: a\nagent_class: SequentialAgent\nreducers: { n: add }\n";
+    let error = error_of(&[("root_agent.yaml", sequence)]);
+    assert!(error.contains("only an LlmAgent and a ParallelAgent"), "{error}");
 }

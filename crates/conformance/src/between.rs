@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use sessile_session::{
-    Address, Appended, Commit, EventWindow, Expect, ListQuery, MemoryStore, NewSession, ScopeChange,
-    ScopeKey, ScopeState, ScopeWrite, ScopeWritten, SessionError, SessionKey, Store, StoredPage,
-    StoredSession, Version,
+    Address, Appended, ChangeWindow, Commit, EventWindow, Expect, ListQuery, MemoryStore, NewSession,
+    ScopeChange, ScopeKey, ScopeState, ScopeWrite, ScopeWritten, SessionError, SessionKey, Store, StoredPage,
+    StoredSession, TrimmedChanges,
 };
 
 /// A store with something in between, which may wait, refuse or do something else before a call is made.
@@ -49,6 +49,7 @@ pub enum Call<'a> {
     ScopeState,
     WriteScope(&'a ScopeWrite),
     ScopeChanges,
+    TrimChanges,
     Addresses,
     Close,
 }
@@ -117,11 +118,20 @@ impl Store for Between {
     async fn scope_changes(
         &self,
         scope: &ScopeKey,
-        after: Version,
-        limit: usize,
+        window: ChangeWindow,
     ) -> Result<Vec<ScopeChange>, SessionError> {
         (self.before)(Call::ScopeChanges).await?;
-        self.store.scope_changes(scope, after, limit).await
+        self.store.scope_changes(scope, window).await
+    }
+
+    async fn trim_changes(
+        &self,
+        before: f64,
+        after: Option<&ScopeKey>,
+        limit: usize,
+    ) -> Result<TrimmedChanges, SessionError> {
+        (self.before)(Call::TrimChanges).await?;
+        self.store.trim_changes(before, after, limit).await
     }
 
     async fn addresses(&self, after: Option<&Address>, limit: usize) -> Result<Vec<Address>, SessionError> {

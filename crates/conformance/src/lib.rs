@@ -18,6 +18,7 @@
 
 mod between;
 mod cases;
+pub mod histories;
 pub mod tables;
 
 use std::future::Future;

@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use sessile_session::{
-    Address, Appended, ChangedBy, Commit, Evaluated, EvaluatedScope, Event, EventWindow, Expect, Incarnation,
-    ListPlace, ListQuery, NewSession, PageWriter, ScopeChange, ScopeKey, ScopeState, ScopeWrite,
-    ScopeWritten, SessionError, SessionEvent, SessionKey, StateMap, Store, StoredPage, StoredSession,
-    Version, apply, doing, evaluate, evaluate_scope, next_update_time,
+    Address, Appended, ChangeWindow, ChangedBy, Commit, Evaluated, EvaluatedScope, Event, EventWindow,
+    Expect, Incarnation, ListPlace, ListQuery, NewSession, PageWriter, ScopeChange, ScopeKey, ScopeState,
+    ScopeWrite, ScopeWritten, SessionError, SessionEvent, SessionKey, StateMap, Store, StoredPage,
+    StoredSession, TrimmedChanges, Version, apply, doing, evaluate, evaluate_scope, next_update_time,
 };
 use sessile_state::{Delta, Scope};
 
@@ -147,12 +147,14 @@ impl Store for Smallest {
         }
         commit.expect.check_session(key, row.incarnation, row.version())?;
         commit.expect.check_shared(key, user.version, app.version)?;
-        let Evaluated { event, session: for_session, user: for_user, app: for_app } = evaluate(
+        let evaluated = evaluate(
             &commit,
             &|name| row.state.get(name).cloned(),
             &|name| user.state.get(name).cloned(),
             &|name| app.state.get(name).cloned(),
         )?;
+        let event = evaluated.committed(commit.event.clone());
+        let Evaluated { session: for_session, user: for_user, app: for_app, .. } = evaluated;
         for (scope, state, results) in [
             (Scope::Session, &row.state, &for_session.results),
             (Scope::User, &*user.state, &for_user.results),
@@ -163,7 +165,7 @@ impl Store for Smallest {
             check_size(scope, state, &after, commit.max_scope_bytes)?;
         }
         // Nothing was written so far, and nothing is refused from here on.
-        let (place, by, time) = (row.events.len(), ChangedBy::event(key, &event.id), event.time());
+        let (place, by, time) = (row.events.len(), ChangedBy::event(key, &event), event.time());
         row.push(event, &for_session.results);
         tables.write(app_key, &commit.delta.app, for_app, &by, time);
         tables.write(user_key, &commit.delta.user, for_user, &by, time);
@@ -184,24 +186,50 @@ impl Store for Smallest {
                 later.undo(Arc::make_mut(&mut state)).map_err(doing("compute an earlier state"))?;
             }
             let known = Some(changes[place].change.clone());
-            return Ok(ScopeWritten { version: changes[place].version, state, known });
+            let overwrote = changes[place].overwrote.clone();
+            return Ok(ScopeWritten { version: changes[place].version, state, known, overwrote });
         }
         write.check_version(version)?;
         let evaluated = tables.evaluate(&write)?;
-        let by = ChangedBy::request(&write);
+        let (by, overwrote) = (ChangedBy::request(&write), evaluated.overwrote.clone());
         tables.write(write.scope.clone(), &write.delta, evaluated, &by, write.time);
         let Shared { version, state, .. } = tables.shared(&write.scope);
-        Ok(ScopeWritten { version, state, known: None })
+        Ok(ScopeWritten { version, state, known: None, overwrote })
     }
 
     async fn scope_changes(
         &self,
         scope: &ScopeKey,
-        after: Version,
-        limit: usize,
+        window: ChangeWindow,
     ) -> Result<Vec<ScopeChange>, SessionError> {
-        let newest_first = self.lock().shared(scope).changes.into_iter().rev();
-        Ok(newest_first.take_while(|change| change.version > after).take(limit).collect())
+        let mut changes = self.lock().shared(scope).changes;
+        changes.retain(|change| window.admits(change.version));
+        if !window.oldest_first {
+            changes.reverse();
+        }
+        changes.truncate(window.limit);
+        Ok(changes)
+    }
+
+    async fn trim_changes(
+        &self,
+        before: f64,
+        after: Option<&ScopeKey>,
+        limit: usize,
+    ) -> Result<TrimmedChanges, SessionError> {
+        let mut tables = self.lock();
+        let mut trimmed = TrimmedChanges::default();
+        let later = tables.shared.iter_mut().filter(|(scope, _)| after.is_none_or(|after| *scope > after));
+        for (looked_at, (scope, shared)) in later.enumerate() {
+            if looked_at == limit || trimmed.removed >= limit {
+                return Ok(trimmed);
+            }
+            let old = shared.changes.iter().take_while(|change| change.time < before).count();
+            let removed = old.min(shared.changes.len().saturating_sub(1)).min(limit - trimmed.removed);
+            shared.changes.drain(..removed);
+            trimmed = TrimmedChanges { removed: trimmed.removed + removed, next: Some(scope.clone()) };
+        }
+        Ok(TrimmedChanges { next: None, ..trimmed })
     }
 
     async fn addresses(&self, after: Option<&Address>, limit: usize) -> Result<Vec<Address>, SessionError> {
@@ -232,7 +260,7 @@ fn check_size(
 }
 
 fn json_bytes(state: &StateMap) -> usize {
-    serde_json::to_string(state).expect("JSON has a text").len()
+    state.iter().map(|(key, value)| key.len() + value.json_size()).sum()
 }
 
 impl Row {
@@ -271,7 +299,7 @@ impl Tables {
         by: &ChangedBy,
         time: f64,
     ) {
-        let EvaluatedScope { results, undo } = evaluated;
+        let EvaluatedScope { results, undo, overwrote } = evaluated;
         if !results.is_empty() {
             let Shared { version, state, changes } = self.shared.entry(scope).or_default();
             apply(Arc::make_mut(state), &results);
@@ -282,6 +310,7 @@ impl Tables {
                 by: by.clone(),
                 change: change.clone(),
                 undo,
+                overwrote,
             });
         }
     }
@@ -298,6 +327,7 @@ impl Tables {
             stored.events[..place].iter().filter(|event| since.is_some_and(|since| event.version > since));
         Ok(Appended {
             is_known,
+            sent: is_known.then(|| commit.event.clone()),
             version: stored.events[place].version,
             update_time: stored.update_time,
             incarnation: stored.incarnation,

@@ -107,8 +107,10 @@ pub enum LiveEvent {
     },
     /// The server gave a handle with which the session can go on, or took it back.
     Resumable(bool),
-    /// A key of the stored session was changed here and elsewhere since the last turn. The stored value stays, the state
-    /// holds it now, and an error follows that names the key. What was written here is not stored: it is only in this event.
+    /// A change of a key could not be stored, because of what is stored: another writer changed the key since this session
+    /// read it and [`OnOverwrite::Refuse`](sessile_session::OnOverwrite) was asked for, or an operation cannot be applied to
+    /// it. The stored value stays, the state holds it now, and an error follows that names the key. What was written here
+    /// is not stored: it is only in this event.
     Conflict {
         /// The key.
         key: Arc<str>,
@@ -116,6 +118,16 @@ pub enum LiveEvent {
         own: Option<SharedValue>,
         /// What is stored; `None` if nothing is.
         stored: Option<SharedValue>,
+    },
+    /// A key was set after it was read, and another writer had changed it in between. The value of this session is stored,
+    /// and the event that stored it reports the same, see `Event::overwrote`.
+    Overwrote {
+        /// The key.
+        key: Arc<str>,
+        /// What this session had read; `None` if the key was absent.
+        read: Option<SharedValue>,
+        /// What was stored before; `None` if the key was absent.
+        found: Option<SharedValue>,
     },
     /// Something went wrong; the session goes on if it can.
     Error(Arc<str>),

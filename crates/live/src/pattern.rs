@@ -97,7 +97,7 @@ impl Pattern {
     /// Time has passed, or state has changed.
     pub(crate) fn look(&mut self, state: &State, now: Instant) -> Option<BoxFuture<'static, ()>> {
         let Kind::Sustained { condition, time, since, fired } = &mut self.kind else { return None };
-        if !condition(state) {
+        if !condition(&state.without_read_tracking()) {
             (*since, *fired) = (None, false);
             return None;
         }
@@ -112,7 +112,7 @@ impl Pattern {
     /// A turn has ended.
     pub(crate) fn turn_ended(&mut self, state: &State, now: Instant) -> Option<BoxFuture<'static, ()>> {
         let Kind::Turns { condition, count, held } = &mut self.kind else { return None };
-        *held = if condition(state) { held.saturating_add(1) } else { 0 };
+        *held = if condition(&state.without_read_tracking()) { held.saturating_add(1) } else { 0 };
         if *held == *count { self.act(state, now) } else { None }
     }
 

@@ -53,6 +53,12 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// The state for what only looks at it: computed variables, conditions and instructions. A key that they read is no key
+    /// that a later write was computed from.
+    pub(crate) fn quiet(&self) -> State {
+        self.state.without_read_tracking()
+    }
+
     /// The connection is doing something else.
     pub(crate) fn enter(&self, phase: WirePhase) {
         let before = std::mem::replace(&mut *lock(&self.wire_phase), phase);

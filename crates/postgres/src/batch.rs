@@ -66,7 +66,7 @@ impl Texts {
         let user = json::delta(&commit.delta.user, Scope::User)?;
         let session = json::delta(&commit.delta.session, Scope::Session)?;
         let changed_by = match app.is_some() || user.is_some() {
-            true => Some(json::raw(&ChangedBy::event(&commit.key, &commit.event.id))?.get().to_owned()),
+            true => Some(json::raw(&ChangedBy::event(&commit.key, &commit.event))?.get().to_owned()),
             false => None,
         };
         let mut guards = Fields::new();
@@ -88,7 +88,7 @@ impl Texts {
                 let intent = &commit.event.actions.state_delta;
                 let mut plain = intent.clone();
                 plain.retain(|key| !matches!(intent.get(key), Some(Change::Operate(_))));
-                json::event(&committed(&commit.event, plain, BTreeMap::new()))?
+                json::event(&committed(commit.event.clone(), plain, BTreeMap::new()))?
             }
         };
         Ok(Self { event: event.get().to_owned(), session, user, app, changed_by, guards })

@@ -11,6 +11,7 @@ mod committer;
 mod connect;
 mod connection;
 mod failure;
+mod history;
 mod json;
 mod lanes;
 mod list;

@@ -11,7 +11,7 @@ use crate::failure::{is_locked, is_victim};
 use crate::patience::client;
 
 /// The last migration that this version knows.
-pub(crate) const LATEST: i32 = 5;
+pub(crate) const LATEST: i32 = 7;
 
 /// Held while migrating, so that many may start at once: any number that others do not use.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7305809920471)";
@@ -26,7 +26,7 @@ const NOTE: &str = "
 ";
 
 /// The migrations since the first, in order; the second was replaced by the third.
-const MIGRATIONS: [(i32, &str); 7] = [
+const MIGRATIONS: [(i32, &str); 10] = [
     (3, include_str!("../migrations/0003_append.sql")),
     (4, include_str!("../migrations/0004_list.sql")),
     (5, include_str!("../migrations/0005_history.sql")),
@@ -34,6 +34,9 @@ const MIGRATIONS: [(i32, &str); 7] = [
     (5, include_str!("../migrations/0005_evaluate.sql")),
     (5, include_str!("../migrations/0005_write.sql")),
     (5, include_str!("../migrations/0005_commit.sql")),
+    (6, include_str!("../migrations/0006_foreign.sql")),
+    (6, include_str!("../migrations/0006_write.sql")),
+    (7, include_str!("../migrations/0007_size.sql")),
 ];
 
 /// How long a migration waits for tables that writers use, before it lets them go on and tries again. Other writers

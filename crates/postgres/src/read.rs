@@ -6,13 +6,11 @@ use std::sync::Arc;
 use deadpool_postgres::Client;
 use futures_util::StreamExt;
 use sessile_session::{
-    BoxError, Event, EventWindow, Incarnation, ScopeChange, ScopeKey, ScopeState, SessionError, SessionEvent,
-    SessionKey, StateMap, StoredSession, Version, doing,
+    BoxError, Event, EventWindow, Incarnation, ScopeKey, ScopeState, SessionError, SessionEvent, SessionKey,
+    StateMap, StoredSession, doing,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
-
-use crate::batch::{length, signed};
 
 /// A session with the state that it shares.
 const SESSION: &str = "
@@ -149,40 +147,6 @@ pub(crate) async fn scope_state(client: &Client, scope: &ScopeKey) -> Result<Sco
     };
     let state = serde_json::from_str(found.get(0)).map_err(|error| corrupt(table, "state", row, error))?;
     Ok(ScopeState { version: found.get::<_, i64>(1).unsigned_abs(), state: Arc::new(state) })
-}
-
-/// Changes of shared state, newest first. A row has at least one change, so as many rows are enough.
-const APP_CHANGES: &str = "
-    SELECT changes::text, version FROM sessile_app_changes WHERE app_name = $1 AND version > $2
-     ORDER BY version DESC LIMIT $3
-";
-const USER_CHANGES: &str = "
-    SELECT changes::text, version FROM sessile_user_changes WHERE app_name = $1 AND version > $2 AND user_id = $4
-     ORDER BY version DESC LIMIT $3
-";
-
-pub(crate) async fn scope_changes(
-    client: &Client,
-    scope: &ScopeKey,
-    after: Version,
-    limit: usize,
-) -> Result<Vec<ScopeChange>, SessionError> {
-    let (bound, most) = (signed(after), length(limit));
-    let (query, table, values): (_, _, Vec<&(dyn ToSql + Sync)>) = match scope {
-        ScopeKey::App(app) => (APP_CHANGES, "sessile_app_changes", vec![app, &bound, &most]),
-        ScopeKey::User(app, user) => (USER_CHANGES, "sessile_user_changes", vec![app, &bound, &most, user]),
-    };
-    let statement = client.prepare_cached(query).await.map_err(doing("read the history of shared state"))?;
-    let rows = client.query(&statement, &values).await.map_err(doing("read the history of shared state"))?;
-    let mut changes = Vec::new();
-    for row in &rows {
-        let address = || format!("{} version {}", row_of(scope).1, row.get::<_, i64>(1));
-        let listed: Vec<ScopeChange> =
-            serde_json::from_str(row.get(0)).map_err(|error| corrupt(table, "changes", address(), error))?;
-        changes.extend(listed.into_iter().rev().filter(|change| change.version > after));
-    }
-    changes.truncate(limit);
-    Ok(changes)
 }
 
 /// The table of shared state, and its row as errors name it.

@@ -1,9 +1,9 @@
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
 use sessile_session::{
-    Address, Appended, Commit, EventWindow, Expect, Incarnation, ListQuery, NewSession, ScopeChange,
-    ScopeKey, ScopeState, ScopeWrite, ScopeWritten, SessionError, SessionKey, Store, StoredPage,
-    StoredSession, Version,
+    Address, Appended, ChangeWindow, Commit, EventWindow, Expect, Incarnation, ListQuery, NewSession,
+    ScopeChange, ScopeKey, ScopeState, ScopeWrite, ScopeWritten, SessionError, SessionKey, Store, StoredPage,
+    StoredSession, TrimmedChanges,
 };
 use tokio_postgres::types::ToSql;
 
@@ -16,7 +16,7 @@ use crate::json;
 use crate::list::list;
 use crate::migrate::migrate;
 use crate::patience::{self, again, client, located};
-use crate::{read, write};
+use crate::{history, read, write};
 
 /// Sessions in PostgreSQL, in google-adk's tables.
 pub struct PostgresStore {
@@ -178,12 +178,18 @@ impl Store for PostgresStore {
     async fn scope_changes(
         &self,
         scope: &ScopeKey,
-        after: Version,
-        limit: usize,
+        window: ChangeWindow,
     ) -> Result<Vec<ScopeChange>, SessionError> {
-        let read =
-            || async move { read::scope_changes(&client(&self.pool).await?, scope, after, limit).await };
-        again(read).await
+        again(|| async move { history::changes(&client(&self.pool).await?, scope, window).await }).await
+    }
+
+    async fn trim_changes(
+        &self,
+        before: f64,
+        after: Option<&ScopeKey>,
+        limit: usize,
+    ) -> Result<TrimmedChanges, SessionError> {
+        again(|| async move { history::trim(&client(&self.pool).await?, before, after, limit).await }).await
     }
 
     async fn addresses(&self, after: Option<&Address>, limit: usize) -> Result<Vec<Address>, SessionError> {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use sessile_session::{
-    Appended, Commit, Event, Incarnation, NewSession, ScopeChange, ScopeKey, ScopeWrite, ScopeWritten,
-    Scopes, SessionError, SessionEvent, SessionKey, StateMap, StoredSession, Version, apply, committed,
-    doing, next_update_time,
+    Appended, Commit, Event, Incarnation, NewSession, OverwriteNotes, ScopeChange, ScopeKey, ScopeWrite,
+    ScopeWritten, Scopes, SessionError, SessionEvent, SessionKey, StateMap, StoredSession, Version, apply,
+    committed, doing, next_update_time,
 };
 use sessile_state::{Change, Delta, Scope, SharedValue};
 use tokio_postgres::Row;
@@ -26,7 +26,7 @@ pub(crate) fn appended(commit: &Commit, row: &Row) -> Result<Appended, SessionEr
     let event = match row.get::<_, &str>("status") {
         "done" => match row.get::<_, Option<&str>>("detail") {
             None => commit.event.clone(),
-            Some(detail) => Arc::new(with_results(commit, detail)?),
+            Some(detail) => with_results(commit, detail)?,
         },
         "known" => known_event(key, row.get("known"))?,
         "missing" => return Err(SessionError::NotFound { key: key.clone() }),
@@ -38,15 +38,17 @@ pub(crate) fn appended(commit: &Commit, row: &Row) -> Result<Appended, SessionEr
         "user_size" => return too_large(Scope::User),
         "app_size" => return too_large(Scope::App),
         "overwritten" => return Err(overwritten(row)),
-        "operation" => return Err(operation(row, key, |key| commit.event.actions.state_delta.get(key))),
+        "operation" => return Err(operation(row, key, |key| commit.delta.get(key))),
         other => return Err(unknown_status(other)),
     };
     let state = match commit.answer.state {
         true => Some(scopes(row, key)?),
         false => None,
     };
+    let is_known = row.get::<_, &str>("status") == "known";
     Ok(Appended {
-        is_known: row.get::<_, &str>("status") == "known",
+        is_known,
+        sent: is_known.then(|| commit.event.clone()),
         version: number(row, "version"),
         update_time: row.get::<_, Option<f64>>("update_time").unwrap_or(0.0),
         incarnation: Incarnation(number(row, "incarnation")),
@@ -62,18 +64,18 @@ pub(crate) fn written(write: &ScopeWrite, row: &Row) -> Result<ScopeWritten, Ses
     let version = number(row, "version");
     let state = || state_map(row, "state", scope);
     match row.get::<_, &str>("status") {
-        "done" => Ok(ScopeWritten { version, state: Arc::new(state()?), known: None }),
+        "done" => {
+            let (state, overwrote) = (Arc::new(state()?), overwrote(row)?);
+            Ok(ScopeWritten { version, state, known: None, overwrote })
+        }
         "known" => {
             let mut state = state()?;
             for later in parsed::<Vec<ScopeChange>>(row, "later", scope)?.into_iter().flatten() {
                 later.undo(&mut state).map_err(doing("compute an earlier state"))?;
             }
             let known = parsed::<Delta>(row, "known", scope)?;
-            Ok(ScopeWritten {
-                version,
-                state: Arc::new(state),
-                known: Some(known.unwrap_or_else(Delta::new)),
-            })
+            let known = Some(known.unwrap_or_else(Delta::new));
+            Ok(ScopeWritten { version, state: Arc::new(state), known, overwrote: overwrote(row)? })
         }
         "version" => {
             let expected = write.expect.unwrap_or(0);
@@ -88,6 +90,19 @@ pub(crate) fn written(write: &ScopeWrite, row: &Row) -> Result<ScopeWritten, Ses
         "size" => Err(size_error(row, scope.scope(), write.max_scope_bytes)),
         other => Err(unknown_status(other)),
     }
+}
+
+/// What guards that report found.
+fn overwrote(row: &Row) -> Result<OverwriteNotes, SessionError> {
+    #[derive(Default, serde::Deserialize)]
+    struct Reported {
+        #[serde(default)]
+        overwrote: Option<OverwriteNotes>,
+    }
+    let detail: Option<&str> = row.get("detail");
+    let reported: Option<Reported> =
+        detail.map(serde_json::from_str).transpose().map_err(doing("read what was overwritten"))?;
+    Ok(reported.and_then(|reported| reported.overwrote).into_iter().flatten().collect())
 }
 
 /// What `sessile_create_session` answered.
@@ -173,7 +188,7 @@ pub(crate) fn new_session(new: &NewSession) -> Result<Box<RawValue>, SessionErro
 }
 
 /// The event as it was stored: with what its operations came to, and what it overwrote.
-fn with_results(commit: &Commit, detail: &str) -> Result<Event, SessionError> {
+fn with_results(commit: &Commit, detail: &str) -> Result<Arc<Event>, SessionError> {
     #[derive(serde::Deserialize)]
     struct Detail {
         results: BTreeMap<String, SharedValue>,
@@ -184,7 +199,7 @@ fn with_results(commit: &Commit, detail: &str) -> Result<Event, SessionError> {
         serde_json::from_str(detail).map_err(doing("read what was committed"))?;
     let mut changes = commit.event.actions.state_delta.clone();
     results.into_iter().for_each(|(key, value)| changes.set(key, value));
-    Ok(committed(&commit.event, changes, overwrote))
+    Ok(committed(commit.event.clone(), changes, overwrote))
 }
 
 /// An event as the functions of the database tell it.

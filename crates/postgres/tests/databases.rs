@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use sessile_conformance::tables;
 use sessile_postgres::{PostgresOptions, PostgresSchema, PostgresStore};
 use sessile_session::{
-    CreateSession, Event, EventActions, EventWindow, Expect, ScopeKey, Session, SessionError, SessionKey,
-    SessionService,
+    ChangeWindow, CreateSession, Event, EventActions, EventWindow, Expect, ScopeKey, Session, SessionError,
+    SessionKey, SessionService,
 };
 use support::{connect, new_schema, server, sql};
 
@@ -61,6 +61,11 @@ async fn old_database(migration: u32) -> String {
         (1, include_str!("../migrations/0001_functions.sql")),
         (3, include_str!("../migrations/0003_append.sql")),
         (4, include_str!("../migrations/0004_list.sql")),
+        (5, include_str!("../migrations/0005_history.sql")),
+        (5, include_str!("../migrations/0005_list.sql")),
+        (5, include_str!("../migrations/0005_evaluate.sql")),
+        (5, include_str!("../migrations/0005_write.sql")),
+        (5, include_str!("../migrations/0005_commit.sql")),
     ] {
         if number <= migration {
             sql(&url, statements).await;
@@ -89,11 +94,12 @@ async fn old_database(migration: u32) -> String {
 
 #[tokio::test]
 async fn a_database_of_any_earlier_migration_is_brought_up_to_date() {
-    for migration in 1..=4 {
+    for migration in 1..=5 {
         let url = old_database(migration).await;
         let service = service(&url).await;
         let mut session = stored(&service, "old").await;
-        assert_eq!((session.version(), session.incarnation().0), (2, 0), "what was there has no incarnation");
+        assert_eq!(session.version(), 2);
+        assert_eq!(session.incarnation().0 == 0, migration < 5, "what was there has no incarnation");
         assert_eq!(service.state_at(&key("old"), 1).await.unwrap().len(), 2);
         let own = service.state_at(&key("old"), 2).await.unwrap();
         assert_eq!(json!(own), json!({"b": 2}), "an old removal is still one");
@@ -106,7 +112,11 @@ async fn a_database_of_any_earlier_migration_is_brought_up_to_date() {
         service.append(&mut session, event).await.unwrap();
         assert!(session.last_update_time() > before, "a changed session has a changed time in every year");
         assert_eq!(stored(&service, "old").await.state().get::<u64>("app:n"), Some(7));
-        let changes = service.store().scope_changes(&ScopeKey::App("shop".to_owned()), 0, 10).await.unwrap();
+        let changes = service
+            .store()
+            .scope_changes(&ScopeKey::App("shop".to_owned()), ChangeWindow::newest(10))
+            .await
+            .unwrap();
         assert_eq!(
             changes.iter().map(|change| change.version).collect::<Vec<_>>(),
             [9, 8],
@@ -123,9 +133,10 @@ async fn a_database_of_any_earlier_migration_is_brought_up_to_date() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_database_is_migrated_while_others_write_to_it() {
-    let url = old_database(4).await;
-    // As google-adk writes: sessions first, then shared state, then the event, in one transaction.
-    let writers: Vec<_> = (0..3)
+    for migration in [4, 5] {
+        let url = old_database(migration).await;
+        // As google-adk writes: sessions first, then shared state, then the event, in one transaction.
+        let writers: Vec<_> = (0..3)
         .map(|writer| {
             let url = url.clone();
             tokio::spawn(async move {
@@ -146,25 +157,35 @@ async fn a_database_is_migrated_while_others_write_to_it() {
             })
         })
         .collect();
-    let starts: Vec<_> = (0..4)
-        .map(|_| {
-            let url = url.clone();
-            tokio::spawn(async move { PostgresStore::connect_url(&url).await.map(drop) })
-        })
-        .collect();
-    for start in starts {
-        start.await.unwrap().unwrap();
-    }
-    for writer in writers {
-        writer.await.unwrap();
-    }
-    let service = service(&url).await;
-    let read = stored(&service, "old").await;
-    assert_eq!((read.version(), read.events().len()), (122, 122));
-    let versions: Vec<u64> = read.events().iter().map(|event| event.version).collect();
-    assert_eq!(versions, (1..=122).collect::<Vec<_>>());
-    for writer in 0..3 {
-        assert_eq!(read.state().get::<u64>(&format!("app:w{writer}")), Some(39));
+        let starts: Vec<_> = (0..4)
+            .map(|_| {
+                let url = url.clone();
+                tokio::spawn(async move { PostgresStore::connect_url(&url).await.map(drop) })
+            })
+            .collect();
+        for start in starts {
+            start.await.unwrap().unwrap();
+        }
+        for writer in writers {
+            writer.await.unwrap();
+        }
+        let service = service(&url).await;
+        let read = stored(&service, "old").await;
+        assert_eq!((read.version(), read.events().len()), (122, 122));
+        let versions: Vec<u64> = read.events().iter().map(|event| event.version).collect();
+        assert_eq!(versions, (1..=122).collect::<Vec<_>>());
+        for writer in 0..3 {
+            assert_eq!(read.state().get::<u64>(&format!("app:w{writer}")), Some(39));
+        }
+        // What was written since the migration is in the history, and no version of it is left out.
+        sql(&url, "UPDATE app_states SET state = state || '{\"app:w0\": 40}'").await;
+        let app = ScopeKey::App("shop".to_owned());
+        let newest = service.scope_state(&app).await.unwrap().version;
+        let history = service.store().scope_changes(&app, ChangeWindow::ALL).await.unwrap();
+        let versions: Vec<u64> = history.iter().map(|change| change.version).collect();
+        let oldest = *versions.last().expect("there is a history");
+        assert_eq!(versions, (oldest..=newest).rev().collect::<Vec<_>>());
+        assert_eq!(service.scope_state_at(&app, newest - 1).await.unwrap()["w0"].as_u64(), Some(39));
     }
 }
 

@@ -3,8 +3,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use sessile_session::{
-    Address, Appended, Commit, EventWindow, Expect, ListQuery, NewSession, ScopeChange, ScopeKey, ScopeState,
-    ScopeWrite, ScopeWritten, SessionError, SessionKey, Store, StoredPage, StoredSession, Version,
+    Address, Appended, ChangeWindow, Commit, EventWindow, Expect, ListQuery, NewSession, ScopeChange,
+    ScopeKey, ScopeState, ScopeWrite, ScopeWritten, SessionError, SessionKey, Store, StoredPage,
+    StoredSession, TrimmedChanges,
 };
 
 /// How often a store committed, refused and failed, for `/metrics`.
@@ -13,6 +14,7 @@ pub struct Counts {
     commits: AtomicU64,
     conflicts: AtomicU64,
     failures: AtomicU64,
+    overwrites: AtomicU64,
 }
 
 impl Counts {
@@ -32,6 +34,10 @@ impl Counts {
 
     pub(crate) fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn overwrites(&self) -> u64 {
+        self.overwrites.load(Ordering::Relaxed)
     }
 
     fn write<T>(&self, outcome: Result<T, SessionError>) -> Result<T, SessionError> {
@@ -96,7 +102,12 @@ impl Store for Counted {
     async fn append(&self, commit: Commit) -> Result<Appended, SessionError> {
         match self.store.append(commit).await {
             Ok(appended) if appended.is_known => Ok(appended), // nothing was committed
-            outcome => self.counts.write(outcome),
+            outcome => {
+                if outcome.as_ref().is_ok_and(|appended| appended.event.overwrote().is_some()) {
+                    self.counts.overwrites.fetch_add(1, Ordering::Relaxed);
+                }
+                self.counts.write(outcome)
+            }
         }
     }
 
@@ -114,10 +125,18 @@ impl Store for Counted {
     async fn scope_changes(
         &self,
         scope: &ScopeKey,
-        after: Version,
-        limit: usize,
+        window: ChangeWindow,
     ) -> Result<Vec<ScopeChange>, SessionError> {
-        self.counts.read(self.store.scope_changes(scope, after, limit).await)
+        self.counts.read(self.store.scope_changes(scope, window).await)
+    }
+
+    async fn trim_changes(
+        &self,
+        before: f64,
+        after: Option<&ScopeKey>,
+        limit: usize,
+    ) -> Result<TrimmedChanges, SessionError> {
+        self.counts.read(self.store.trim_changes(before, after, limit).await)
     }
 
     async fn addresses(&self, after: Option<&Address>, limit: usize) -> Result<Vec<Address>, SessionError> {

@@ -235,7 +235,9 @@ impl From<SessionError> for ApiError {
             }
             SessionError::TooLarge { .. } => Self::TooLarge(told),
             SessionError::EventConflict { .. } | SessionError::RequestConflict { .. } => Self::Conflict(told),
-            SessionError::NotInHistory { .. } => Self::NotFound(told),
+            SessionError::NotInHistory { .. } | SessionError::NotInScopeHistory { .. } => {
+                Self::NotFound(told)
+            }
             SessionError::InvalidId(_)
             | SessionError::InvalidState { .. }
             | SessionError::InvalidEvent { .. }

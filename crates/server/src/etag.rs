@@ -45,7 +45,7 @@ impl Tag {
     /// The value of an `ETag` header.
     pub(crate) fn header(self) -> HeaderValue {
         // Digits, a hyphen and quotes are always a header's value.
-        HeaderValue::try_from(format!("\"{self}\"")).unwrap_or(HeaderValue::from_static("\"\""))
+        HeaderValue::from_str(&format!("\"{self}\"")).unwrap_or(HeaderValue::from_static("\"\""))
     }
 }
 

@@ -14,13 +14,23 @@ use crate::error::ApiError;
 /// Which origins and hosts are accepted.
 #[derive(Default)]
 pub(crate) struct Guard {
-    /// Where the server listens, if it is known.
-    pub(crate) bind: Option<String>,
+    /// Whether the server listens on a loopback address, if it is known where it listens.
+    on_loopback: Option<bool>,
     literal: Vec<String>,
     patterns: Vec<Regex>,
 }
 
 impl Guard {
+    /// The host that the server listens on.
+    pub(crate) fn listens_on(&mut self, host: &str) {
+        self.on_loopback = Some(is_loopback(host));
+    }
+
+    /// Whether it is known where the server listens.
+    pub(crate) fn has_host(&self) -> bool {
+        self.on_loopback.is_some()
+    }
+
     /// Accepts these origins too; `*` is all of them, `regex:…` those that a pattern fits as a whole.
     pub(crate) fn allow(&mut self, origins: &[String]) -> Result<(), regex::Error> {
         for origin in origins {
@@ -57,8 +67,7 @@ impl Guard {
     }
 
     fn is_host_allowed(&self, headers: &HeaderMap) -> bool {
-        let on_loopback = self.bind.as_deref().is_some_and(is_loopback);
-        if !on_loopback || self.literal.iter().any(|listed| listed == "*") {
+        if self.on_loopback != Some(true) || self.literal.iter().any(|listed| listed == "*") {
             return true;
         }
         let mut hosts = headers.get_all(header::HOST).iter();
@@ -76,7 +85,7 @@ impl Guard {
         if self.is_listed(origin) {
             return true;
         }
-        let on_loopback = self.bind.as_deref().is_some_and(is_loopback);
+        let on_loopback = self.on_loopback == Some(true);
         if !self.has_origins() && on_loopback && !host_of(origin).is_some_and(is_loopback) {
             return false;
         }

@@ -2,8 +2,8 @@
 //! again.
 
 use axum::extract::FromRequestParts;
-use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName};
 use sessile_session::{Event, MAX_ID, SessionError};
 
 use crate::error::{ApiError, advising};
@@ -15,6 +15,7 @@ use crate::server::Shared;
 pub(crate) struct IdempotencyKey(pub(crate) Option<String>);
 
 const NAME: &str = "Idempotency-Key";
+static HEADER: HeaderName = HeaderName::from_static("idempotency-key");
 
 impl IdempotencyKey {
     /// An event of the user for a change without a run. Its ids come from the key, so that a
@@ -46,7 +47,7 @@ impl IdempotencyKey {
     }
 
     fn of(headers: &HeaderMap) -> Result<Self, ApiError> {
-        let values: Vec<_> = headers.get_all(NAME).iter().collect();
+        let values: Vec<_> = headers.get_all(&HEADER).iter().collect();
         let Some(first) = values.first() else { return Ok(Self(None)) };
         let text = String::from_utf8_lossy(first.as_bytes());
         let is_key = |text: &str| {

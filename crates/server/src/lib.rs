@@ -21,6 +21,7 @@ mod error;
 mod etag;
 mod front;
 mod guard;
+mod head_timer;
 mod health;
 mod idempotency_key;
 mod if_match;
@@ -38,6 +39,7 @@ mod redact;
 mod room;
 mod routes;
 mod run;
+mod scope_history;
 mod scopes;
 mod serve;
 mod server;
@@ -47,7 +49,6 @@ mod state_change;
 mod trace;
 
 use axum::Router;
-use axum::middleware::from_fn_with_state;
 
 pub use apps::{App, Apps};
 pub use auth::{Auth, AuthError, JwtCheck, JwtKeys, Principal, Rights, StaticTokens};
@@ -73,9 +74,12 @@ fn assemble(shared: &Shared) -> Router {
     let router = router
         .fallback(routes::no_route)
         .method_not_allowed_fallback(routes::no_method)
-        .layer(from_fn_with_state(shared.clone(), front::front))
-        .layer(cors::layer(shared))
-        .with_state(shared.clone());
+        .layer(front::FrontLayer(shared.clone()));
+    let router = match cors::layer(shared) {
+        Some(layer) => router.layer(layer),
+        None => router,
+    };
+    let router = router.with_state(shared.clone());
     match &shared.default_app {
         Some(app) => default_app::add(router, app),
         None => router,

@@ -52,9 +52,16 @@ pub(crate) struct Metrics {
 #[derive(Default)]
 struct Requests {
     statuses: Mutex<BTreeMap<u16, u64>>,
-    /// How many took at most each bound; the last counts all.
+    /// How many took at most each bound and more than the one before; the last took longer than all.
     buckets: [AtomicU64; BOUNDS.len() + 1],
     microseconds: AtomicU64,
+}
+
+impl Requests {
+    /// How many took at most the bound at this place; behind the last, all.
+    fn within(&self, place: usize) -> u64 {
+        self.buckets[..=place].iter().map(|bucket| bucket.load(Ordering::Relaxed)).sum()
+    }
 }
 
 impl Metrics {
@@ -77,12 +84,8 @@ impl Metrics {
         let requests = known.map_or(&self.others, |(_, requests)| requests);
         *lock(&requests.statuses).entry(status.as_u16()).or_default() += 1;
         let seconds = took.as_secs_f64();
-        for (place, bound) in BOUNDS.iter().enumerate() {
-            if seconds <= *bound {
-                requests.buckets[place].fetch_add(1, Ordering::Relaxed);
-            }
-        }
-        requests.buckets[BOUNDS.len()].fetch_add(1, Ordering::Relaxed);
+        let place = BOUNDS.iter().position(|bound| seconds <= *bound).unwrap_or(BOUNDS.len());
+        requests.buckets[place].fetch_add(1, Ordering::Relaxed);
         let microseconds = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         requests.microseconds.fetch_add(microseconds, Ordering::Relaxed);
     }
@@ -92,7 +95,7 @@ impl Metrics {
             methods.iter().map(move |(method, requests)| ((method.as_str(), route.as_str()), requests))
         });
         let mut routes: Vec<_> = known.chain([(("any", "unknown"), &self.others)]).collect();
-        routes.retain(|(_, requests)| requests.buckets[BOUNDS.len()].load(Ordering::Relaxed) > 0);
+        routes.retain(|(_, requests)| requests.within(BOUNDS.len()) > 0);
         routes.sort_by_key(|(key, _)| *key);
         text.family("sessile_http_requests_total", "counter", "Requests that were answered.");
         for ((method, route), requests) in &routes {
@@ -104,7 +107,7 @@ impl Metrics {
         let name = "sessile_http_request_seconds";
         text.family(name, "histogram", "How long requests took, until the head of the answer.");
         for ((method, route), requests) in &routes {
-            let count = |place: usize| requests.buckets[place].load(Ordering::Relaxed);
+            let count = |place: usize| requests.within(place);
             for (place, bound) in BOUNDS.iter().enumerate() {
                 let labels = format!("{{method=\"{method}\",route=\"{route}\",le=\"{bound}\"}}");
                 text.line(&format!("{name}_bucket"), &labels, count(place));
@@ -143,6 +146,12 @@ fn write_counts(counts: &Counts, page: &mut Page) {
         "counter",
         "Changes refused because of another.",
         counts.conflicts(),
+    );
+    page.single(
+        "sessile_overwrites_total",
+        "counter",
+        "Events that overwrote a value which their writer had not seen.",
+        counts.overwrites(),
     );
     page.single("sessile_store_errors_total", "counter", "Times that the store failed.", counts.failures());
 }

@@ -13,7 +13,7 @@ use crate::error::ApiError;
 use crate::run::{follow, stream, whole};
 use crate::server::Shared;
 use crate::sessions::{append, change, create, delete, history, list, read, watch};
-use crate::{artifacts, health, info, live, memory, metrics, openapi, scopes};
+use crate::{artifacts, health, info, live, memory, metrics, openapi, scope_history, scopes};
 
 const GET: Method = Method::GET;
 const POST: Method = Method::POST;
@@ -50,6 +50,10 @@ pub(crate) fn table() -> Table {
     table.add(PATCH, "{app}/state", scopes::change_app, &scopes::CHANGE_APP);
     table.add(GET, "{user}/state", scopes::read_user, &scopes::READ_USER);
     table.add(PATCH, "{user}/state", scopes::change_user, &scopes::CHANGE_USER);
+    table.add(GET, "{app}/state/history", scope_history::of_app, &scope_history::APP_HISTORY);
+    table.add(GET, "{app}/state/watch", scope_history::watch_app, &scope_history::WATCH_APP);
+    table.add(GET, "{user}/state/history", scope_history::of_user, &scope_history::USER_HISTORY);
+    table.add(GET, "{user}/state/watch", scope_history::watch_user, &scope_history::WATCH_USER);
 
     table.add(GET, "{session}/artifacts", artifacts::names, &artifacts::NAMES);
     table.add(POST, "{session}/artifacts", artifacts::save, &artifacts::SAVE);

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use axum::Router;
 use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::head_timer::HeadTimer;
 use crate::limits::Limits;
 use crate::server::{Server, Shared};
 use crate::slow::Patient;
@@ -34,8 +35,8 @@ pub async fn serve(
     mut server: Server,
     shutdown: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
-    if server.parts.guard.bind.is_none() {
-        server.parts.guard.bind = Some(listener.local_addr()?.ip().to_string());
+    if !server.parts.guard.has_host() {
+        server.parts.guard.listens_on(&listener.local_addr()?.ip().to_string());
     }
     let shared = server.share();
     let router = crate::assemble(&shared);
@@ -100,10 +101,7 @@ struct Connections {
 impl Connections {
     fn new(router: Router, limits: &Limits) -> Self {
         let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new())
-            .header_read_timeout(limits.header_time)
-            .keep_alive(true)
-            .max_buf_size(BUFFER);
+        http.header_read_timeout(limits.header_time).keep_alive(true).max_buf_size(BUFFER);
         Self {
             router,
             http,
@@ -120,7 +118,8 @@ impl Connections {
         }
         let service = TowerToHyperService::new(self.router.clone());
         let io = TokioIo::new(Patient::new(stream, self.patience));
-        let connection = self.http.serve_connection(io, service).with_upgrades();
+        let mut http = self.http.clone();
+        let connection = http.timer(HeadTimer::default()).serve_connection(io, service).with_upgrades();
         let closing = self.closing.clone();
         self.tasks.spawn(async move {
             let _permit = permit;

@@ -124,7 +124,7 @@ impl Server {
     /// [`serve`](crate::serve()) finds it out by itself.
     #[must_use]
     pub fn with_host(mut self, host: impl Into<String>) -> Self {
-        self.parts.guard.bind = Some(host.into());
+        self.parts.guard.listens_on(&host.into());
         self
     }
 

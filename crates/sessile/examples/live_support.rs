@@ -58,7 +58,10 @@ async fn desk() -> Result<Vec<String>, Box<dyn Error>> {
         ))
         .tool(
             LiveTool::function("find_order", "Looks an order up", async |order: Order, ctx: ToolContext| {
-                tokio::time::sleep(Duration::from_millis(60)).await; // a slow warehouse
+                // A slow warehouse: it answers when the caller has lost patience, on a busy machine too.
+                while !ctx.state().contains("impatient") {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
                 ctx.state().try_set("order", json!({"number": order.number, "days_late": 9}))?;
                 Ok(json!({"status": "on its way"}))
             })

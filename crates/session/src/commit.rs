@@ -1,6 +1,5 @@
 //! What travels to a store when an event is appended, and back.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -24,8 +23,8 @@ pub struct Commit {
     pub expect: Expect,
     /// The values that its changes were computed from, by scope.
     pub guards: ScopedGuards,
-    /// How large a scope's state may become by it, in bytes of JSON. A commit that does not let a scope grow is
-    /// committed however large the scope is.
+    /// How large a scope's state may become by it: the bytes of its names, and of its values as JSON without spaces. A
+    /// commit that does not let a scope grow is committed however large the scope is.
     pub max_scope_bytes: Option<usize>,
     /// What the answer tells beside the event itself.
     pub answer: Answer,
@@ -138,6 +137,24 @@ pub enum OnOverwrite {
     Refuse,
 }
 
+/// Reads the names that files, options and requests use: `report` and `refuse`.
+impl std::str::FromStr for OnOverwrite {
+    type Err = UnknownOnOverwrite;
+
+    fn from_str(name: &str) -> Result<Self, UnknownOnOverwrite> {
+        match name {
+            "report" => Ok(Self::Report),
+            "refuse" => Ok(Self::Refuse),
+            other => Err(UnknownOnOverwrite(other.to_owned())),
+        }
+    }
+}
+
+/// A text that is neither `report` nor `refuse`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("it is `report` or `refuse`, not {0:?}")]
+pub struct UnknownOnOverwrite(String);
+
 /// The value that a change was computed from, compared when it is committed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guard {
@@ -159,13 +176,14 @@ pub struct Guard {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Guards {
     on_overwrite: OnOverwrite,
-    guards: BTreeMap<String, Guard>,
+    /// In the order of their keys. A list, because most commits have none.
+    guards: Vec<(String, Guard)>,
 }
 
 impl Guards {
     /// No guards yet; those that are added do this when a value differs.
     pub fn new(on_overwrite: OnOverwrite) -> Self {
-        Self { on_overwrite, guards: BTreeMap::new() }
+        Self { on_overwrite, guards: Vec::new() }
     }
 
     /// Expects a key to hold this value.
@@ -184,7 +202,39 @@ impl Guards {
 
     /// Expects a key to hold this value, or to be absent.
     pub fn insert(&mut self, key: String, read: Option<SharedValue>) {
-        self.guards.insert(key, Guard { read, on_overwrite: self.on_overwrite });
+        self.insert_guard(key, Guard { read, on_overwrite: self.on_overwrite });
+    }
+
+    /// Guards a key as another guard does.
+    pub fn insert_guard(&mut self, key: String, guard: Guard) {
+        match self.place(&key) {
+            Ok(place) => self.guards[place].1 = guard,
+            Err(place) => self.guards.insert(place, (key, guard)),
+        }
+    }
+
+    /// Adds the guards of others, in place of those of the same keys.
+    pub fn extend(&mut self, others: Self) {
+        if self.guards.is_empty() {
+            self.guards = others.guards;
+            return;
+        }
+        others.guards.into_iter().for_each(|(key, guard)| self.insert_guard(key, guard));
+    }
+
+    /// Keeps the guards of the keys that `keep` wants.
+    pub fn retain(&mut self, mut keep: impl FnMut(&str) -> bool) {
+        self.guards.retain(|(key, _)| keep(key));
+    }
+
+    /// The guard of a key.
+    pub fn get(&self, key: &str) -> Option<&Guard> {
+        self.place(key).ok().map(|place| &self.guards[place].1)
+    }
+
+    /// Where the guard of a key is, or would be.
+    fn place(&self, key: &str) -> Result<usize, usize> {
+        self.guards.binary_search_by(|(held, _)| held.as_str().cmp(key))
     }
 
     /// How many keys are guarded.
@@ -213,14 +263,15 @@ impl Guards {
                 Scope::Session => &mut scoped.session,
                 Scope::Temp => continue,
             };
-            guards.insert(name.to_owned(), guard);
+            guards.push((name.to_owned(), guard));
         }
         scoped
     }
 }
 
-/// The guards of one scope; names are without their prefix.
-pub type ScopeGuards = BTreeMap<String, Guard>;
+/// The guards of one scope, in the order of their names, which are without their prefix. A list, because most commits
+/// have none.
+pub type ScopeGuards = Vec<(String, Guard)>;
 
 /// Guards separated by scope; names are without their prefix.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -246,6 +297,9 @@ pub struct Appended {
     /// Whether the session had an event with this id already. Then nothing was changed, and the rest tells of that
     /// event; whether it is the same is for the [`SessionService`](crate::SessionService) to decide.
     pub is_known: bool,
+    /// The event that was sent, if the session had one with its id already. It comes back to be compared with that one:
+    /// a store owns the event that it is given, so that it can store it without copying it.
+    pub sent: Option<Arc<Event>>,
     /// The session's version since the event.
     pub version: Version,
     /// When the session was last changed, by this event's time or a moment later.

@@ -130,6 +130,19 @@ pub enum SessionError {
         what: String,
     },
 
+    /// What shared state was at a version cannot be told: the version is yet to come, or its history is not kept.
+    #[error("the state of {scope} at version {version} is not known: {}", known_versions(*oldest, *newest))]
+    NotInScopeHistory {
+        /// Whose state it is.
+        scope: ScopeKey,
+        /// The version that was asked for.
+        version: Version,
+        /// The oldest version whose state can be computed; `None` if the version is yet to come.
+        oldest: Option<Version>,
+        /// The current version.
+        newest: Version,
+    },
+
     /// An id cannot be used.
     #[error(transparent)]
     InvalidId(#[from] InvalidId),
@@ -218,6 +231,20 @@ pub enum SessionError {
         /// What the store says.
         source: BoxError,
     },
+}
+
+impl SessionError {
+    /// Whether it says that what was read is no longer what is stored, so that reading and computing again may succeed.
+    pub fn is_outdated(&self) -> bool {
+        matches!(self, Self::Conflict { .. } | Self::Overwritten { .. } | Self::Replaced { .. })
+    }
+}
+
+fn known_versions(oldest: Option<Version>, newest: Version) -> String {
+    match oldest {
+        Some(oldest) => format!("its history is kept from version {oldest} on; ask for {oldest} to {newest}"),
+        None => format!("its current version is {newest}; ask for that, or for an earlier one"),
+    }
 }
 
 /// Keys for a message: `key "a"`, `keys "a" and "b"`.

@@ -2,14 +2,15 @@
 //! process share it; PostgreSQL computes the same inside the database.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use sessile_state::{Change, Delta, Scope, SharedValue, same_value};
 
 use crate::commit::{Commit, OnOverwrite, ScopeGuards};
 use crate::error::SessionError;
-use crate::event::{Event, OPERATIONS, OVERWROTE, json_of};
-use crate::scope_change::Undo;
+use crate::event::{Event, json_of};
+use crate::scope_change::{OverwriteNotes, Undo};
 use crate::scope_write::{ScopeKey, ScopeWrite};
 
 /// Finds the value that is stored under a name, without its prefix.
@@ -18,14 +19,48 @@ pub type ValueOf<'a> = &'a dyn Fn(&str) -> Option<SharedValue>;
 /// What a commit comes to.
 #[derive(Debug)]
 pub struct Evaluated {
-    /// The event as it is to be stored.
-    pub event: Arc<Event>,
     /// What becomes of the session's state.
     pub session: EvaluatedScope,
     /// What becomes of the user's state.
     pub user: EvaluatedScope,
     /// What becomes of the application's state.
     pub app: EvaluatedScope,
+    /// What the event tells that it overwrote.
+    overwritten: Vec<Overwritten>,
+}
+
+impl Evaluated {
+    /// Whether the event has to tell that it overwrote something.
+    pub fn overwrites(&self) -> bool {
+        !self.overwritten.is_empty()
+    }
+
+    /// The results of the event's changes, with the keys that the event has.
+    pub fn results(&self, event: &Event) -> Delta {
+        let result = |key: &Arc<str>, change: &Change| {
+            let (scope, name) = Scope::of(key);
+            let part = match scope {
+                Scope::App => &self.app,
+                Scope::User => &self.user,
+                Scope::Session | Scope::Temp => &self.session,
+            };
+            Ok::<_, Infallible>(part.results.get(name).unwrap_or(change).clone())
+        };
+        let Ok(results) = event.actions.state_delta.try_map(result);
+        results
+    }
+
+    /// The event as it is to be stored: results in the place of operations, which stay readable beside what was
+    /// overwritten. An event that is not shared is changed in its place.
+    pub fn committed(&self, mut event: Arc<Event>) -> Arc<Event> {
+        if self.overwrites() || event.actions.state_delta.has_operations() {
+            let results = self.results(&event);
+            let told = self.overwritten.iter().map(|one| (one.key.clone(), one.told()));
+            let overwrote = self.overwrites().then(|| json_of(&told.collect::<BTreeMap<_, _>>()));
+            Arc::make_mut(&mut event).commit(results, overwrote);
+        }
+        event
+    }
 }
 
 /// What a change of one scope comes to.
@@ -35,9 +70,12 @@ pub struct EvaluatedScope {
     pub results: Delta,
     /// What undoes it, for the history of shared state; of a session's own state nothing is noted.
     pub undo: Undo,
+    /// What a write without a session overwrote, for its history; an event tells this itself.
+    pub overwrote: OverwriteNotes,
 }
 
 /// A key that no longer holds what its writer had read.
+#[derive(Debug)]
 struct Overwritten {
     key: String,
     read: Option<SharedValue>,
@@ -63,30 +101,12 @@ pub fn evaluate(
     compare(&mut overwritten, Scope::User, &guards.user, user);
     compare(&mut overwritten, Scope::App, &guards.app, app);
     refuse(&overwritten)?;
-    let evaluated = Evaluated {
+    Ok(Evaluated {
         session: scope(Scope::Session, &delta.session, session, &|| commit.key.to_string())?,
         user: scope(Scope::User, &delta.user, user, &|| ScopeKey::user_of(&commit.key).to_string())?,
         app: scope(Scope::App, &delta.app, app, &|| ScopeKey::app_of(&commit.key).to_string())?,
-        event: commit.event.clone(),
-    };
-    if overwritten.is_empty() && !commit.event.actions.state_delta.has_operations() {
-        return Ok(evaluated);
-    }
-    let mut results = Delta::new();
-    for (scope, part) in
-        [(Scope::Session, &evaluated.session), (Scope::User, &evaluated.user), (Scope::App, &evaluated.app)]
-    {
-        for (name, change) in part.results.iter() {
-            match change {
-                Change::Set(value) => results.set(scope.key(name), value.clone()),
-                Change::Remove => results.remove(scope.key(name)),
-                Change::Operate(_) => unreachable!("results hold no operations"),
-            }
-        }
-    }
-    let overwrote = overwritten.iter().map(|one| (one.key.clone(), one.told()));
-    let event = committed(&commit.event, results, overwrote.collect());
-    Ok(Evaluated { event: Arc::new(event), ..evaluated })
+        overwritten,
+    })
 }
 
 /// Computes what a write of shared state comes to.
@@ -98,25 +118,21 @@ pub fn evaluate_scope(write: &ScopeWrite, value_of: ValueOf<'_>) -> Result<Evalu
     let mut overwritten = Vec::new();
     compare(&mut overwritten, write.scope.scope(), &write.guards, value_of);
     refuse(&overwritten)?;
-    scope(write.scope.scope(), &write.delta, value_of, &|| write.scope.to_string())
+    let evaluated = scope(write.scope.scope(), &write.delta, value_of, &|| write.scope.to_string())?;
+    let overwrote = overwritten.iter().map(|one| (one.key.clone(), one.told())).collect();
+    Ok(EvaluatedScope { overwrote, ..evaluated })
 }
 
-/// The event that is stored for an intent: results in the place of operations, which stay readable in its metadata
-/// beside what was overwritten.
-pub fn committed(intent: &Event, results: Delta, overwrote: BTreeMap<String, SharedValue>) -> Event {
-    let mut event = intent.clone();
-    let operations: BTreeMap<_, _> = intent.actions.state_delta.operations().collect();
-    let mut note = |name: &str, value: SharedValue| {
-        event.extras.custom_metadata.get_or_insert_default().insert(name.to_owned(), value);
-    };
-    if !operations.is_empty() {
-        note(OPERATIONS, json_of(&operations));
-    }
-    if !overwrote.is_empty() {
-        note(OVERWROTE, json_of(&overwrote));
-    }
-    event.actions.state_delta = results;
-    event
+/// The event that is stored for an intent: results in the place of operations, which stay readable beside what was
+/// overwritten. An event that is not shared is changed in its place.
+pub fn committed(
+    mut intent: Arc<Event>,
+    results: Delta,
+    overwrote: BTreeMap<String, SharedValue>,
+) -> Arc<Event> {
+    let overwrote = (!overwrote.is_empty()).then(|| json_of(&overwrote));
+    Arc::make_mut(&mut intent).commit(results, overwrote);
+    intent
 }
 
 fn compare(overwritten: &mut Vec<Overwritten>, scope: Scope, guards: &ScopeGuards, value_of: ValueOf<'_>) {
@@ -135,6 +151,9 @@ fn compare(overwritten: &mut Vec<Overwritten>, scope: Scope, guards: &ScopeGuard
 }
 
 fn refuse(overwritten: &[Overwritten]) -> Result<(), SessionError> {
+    if overwritten.is_empty() {
+        return Ok(());
+    }
     let refused: BTreeMap<_, _> = overwritten
         .iter()
         .filter(|one| one.on_overwrite == OnOverwrite::Refuse)
@@ -152,32 +171,28 @@ fn scope(
     value_of: ValueOf<'_>,
     owner: &dyn Fn() -> String,
 ) -> Result<EvaluatedScope, SessionError> {
-    let mut evaluated = EvaluatedScope { results: delta.clone(), undo: Undo::default() };
-    if scope == Scope::Session && !delta.has_operations() {
-        return Ok(evaluated);
-    }
-    for (name, change) in delta.entries() {
-        let before = value_of(name);
-        if !matches!(change, Change::Operate(_)) {
-            if scope != Scope::Session {
-                evaluated.undo.note(name, change, before, None);
-            }
-            continue;
+    let is_shared = scope != Scope::Session;
+    let mut undo = Undo::default();
+    if !delta.has_operations() {
+        if is_shared {
+            delta.entries().for_each(|(name, change)| undo.note(name, change, value_of(name), None));
         }
+        return Ok(EvaluatedScope { results: delta.clone(), undo, ..EvaluatedScope::default() });
+    }
+    let results = delta.try_map(|name, change| -> Result<Change, SessionError> {
+        let before = value_of(name);
         let after = change.apply(before.as_ref()).map_err(|source| SessionError::Operation {
             key: scope.key(name),
             owner: owner(),
             found: before.clone().map(Box::new),
             source,
         })?;
-        if scope != Scope::Session {
-            evaluated.undo.note(name, change, before, after.as_ref());
+        if is_shared {
+            undo.note(name, change, before, after.as_ref());
         }
-        if let Some(after) = after {
-            evaluated.results.set(name, after);
-        }
-    }
-    Ok(evaluated)
+        Ok(after.map_or(Change::Remove, Change::Set))
+    })?;
+    Ok(EvaluatedScope { results, undo, ..EvaluatedScope::default() })
 }
 
 /// Values longer than this are told by their length and digest: the event must not grow with what it overwrites.
@@ -190,10 +205,15 @@ pub const MOST_BRACKETS_TOLD: usize = 190;
 impl Overwritten {
     /// What the event tells: the value that was read and the one that was found; absence is left out.
     fn told(&self) -> SharedValue {
-        let values = [("read", &self.read), ("found", &self.found)];
-        let told = values.into_iter().filter_map(|(name, value)| Some((name, told_value(value.as_ref()?))));
-        json_of(&told.collect::<BTreeMap<_, _>>())
+        told(self.read.as_ref(), self.found.as_ref())
     }
+}
+
+/// The JSON that tells of a value that was overwritten.
+pub(crate) fn told(read: Option<&SharedValue>, found: Option<&SharedValue>) -> SharedValue {
+    let values = [("read", read), ("found", found)];
+    let told = values.into_iter().filter_map(|(name, value)| Some((name, told_value(value?))));
+    json_of(&told.collect::<BTreeMap<_, _>>())
 }
 
 fn told_value(value: &SharedValue) -> SharedValue {

@@ -23,6 +23,7 @@
 //! # }).unwrap();
 //! ```
 
+mod change_record;
 mod clock;
 mod commit;
 mod error;
@@ -38,10 +39,11 @@ mod service;
 mod session;
 mod store;
 
+pub use change_record::{ChangeRecord, KeyChange};
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use commit::{
     Answer, Appended, Commit, Expect, Guard, Guards, Incarnation, OnOverwrite, ScopeGuards, ScopedGuards,
-    Scopes, Since,
+    Scopes, Since, UnknownOnOverwrite,
 };
 pub use error::{BoxError, SessionError, doing};
 pub use evaluate::{
@@ -49,21 +51,21 @@ pub use evaluate::{
 };
 pub use event::{
     ActionExtras, AuthConfig, AuthScheme, Blob, Bytes, Compaction, Content, Event, EventActions, EventExtras,
-    FileData, FunctionCall, FunctionResponse, NodeInfo, OPERATIONS, OVERWROTE, Opaque, Part, PartExtras,
-    REMOVED, ServerToolCall, ServerToolResponse, ToolConfirmation, UiWidget,
+    FileData, FunctionCall, FunctionResponse, JsonAroundDelta, NodeInfo, OPERATIONS, OVERWROTE, Opaque, Part,
+    PartExtras, REMOVED, ServerToolCall, ServerToolResponse, ToolConfirmation, UiWidget,
 };
 pub use key::{InvalidId, MAX_ID, SessionKey};
 pub use memory::MemoryStore;
 pub use page::{PageWriter, StoredPage, Unreadable};
 pub use record::{Extras, Rare, Spell, Spelling, Stored};
-pub use scope_change::{ChangedBy, ScopeChange, Undo};
+pub use scope_change::{ChangedBy, OverwriteNotes, ScopeChange, Undo, changes_from_json};
 pub use scope_write::{ScopeKey, ScopeState, ScopeWrite, ScopeWritten};
 pub use service::{
-    Append, CreateSession, ListSessions, OnConflict, Page, RestoreSession, Rewind, SessionService,
-    StateWrite, Watch,
+    Append, Attempt, Backoff, CreateSession, HistoryPage, ListSessions, OnConflict, Overwrites, Overwrote,
+    Page, RestoreSession, Rewind, ScopeHistory, ScopeWatch, SessionService, StateWrite, Watch,
 };
 pub use session::{Session, SessionState};
 pub use store::{
-    Address, EventWindow, ListPlace, ListQuery, NewSession, SessionEvent, StateMap, Store, StoredSession,
-    Version, apply, next_update_time,
+    Address, ChangeWindow, EventWindow, ListPlace, ListQuery, NewSession, SessionEvent, StateMap, Store,
+    StoredSession, TrimmedChanges, Version, apply, next_update_time,
 };

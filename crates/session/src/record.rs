@@ -164,6 +164,11 @@ pub trait Extras: Default + PartialEq + 'static {
 }
 
 impl<T: Extras> Rare<T> {
+    /// Whether there is room for the fields.
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Sets a field that was read; room is made only if it differs from its default.
     pub(crate) fn set<V: Default + PartialEq>(&mut self, value: V, place: impl FnOnce(&mut T) -> &mut V) {
         if self.0.is_some() || value != V::default() {
@@ -227,6 +232,7 @@ pub(crate) trait Codec: Clone {
 /// Declares a struct whose fields have two spellings: `field_name: Type = "fieldName"`; a field with
 /// one spelling has no `=`, and one that is read as another type names it with `as`. Fields after `rare` are in a
 /// struct of their own, which the record holds only if one of them is set; they are used as if they were the record's.
+/// Fields after `unspelled` have no name in JSON; the record's [`Codec`] says how they are written and read.
 /// A record that implements [`Codec`] itself begins with `codec by hand;`.
 macro_rules! record {
     (codec by hand; $($record:tt)*) => {
@@ -251,12 +257,22 @@ macro_rules! record_struct {
             pub unknown: std::collections::BTreeMap<String, sessile_state::SharedValue>,
         }
 
+        impl $name {
+            /// Where the fields are that few have: none of them is elsewhere.
+            fn rest(&self) -> &Self {
+                self
+            }
+        }
+
         $crate::record::record_codec! { $name { $($field: $type $(= $camel)? $(as $read)?,)* } {} }
     };
 
     ($(#[$meta:meta])* pub struct $name:ident {
         $($(#[$field_meta:meta])* pub $field:ident: $type:ty $(= $camel:literal)? $(as $read:ty)?,)*
     }
+    $(unspelled {
+        $($(#[$unspelled_meta:meta])* pub $unspelled:ident: $unspelled_type:ty,)*
+    })?
     $(#[$extras_meta:meta])* rare $extras:ident {
         $($(#[$rare_meta:meta])* pub $rare:ident: $rare_type:ty $(= $rare_camel:literal)?,)*
     }) => {
@@ -264,6 +280,7 @@ macro_rules! record_struct {
         #[derive(Debug, Clone, PartialEq, Default)]
         pub struct $name {
             $($(#[$field_meta])* pub $field: $type,)*
+            $($($(#[$unspelled_meta])* pub $unspelled: $unspelled_type,)*)?
             /// The fields that few have; they are read and written as if they were here.
             pub extras: $crate::record::Rare<$extras>,
         }
@@ -280,6 +297,13 @@ macro_rules! record_struct {
             fn empty() -> &'static Self {
                 static EMPTY: std::sync::LazyLock<$extras> = std::sync::LazyLock::new($extras::default);
                 &EMPTY
+            }
+        }
+
+        impl $name {
+            /// Where the fields are that few have.
+            fn rest(&self) -> &$extras {
+                &self.extras
             }
         }
 
@@ -335,8 +359,9 @@ macro_rules! record_codec {
                     };
                 }
                 $(write!(self.$field, [stringify!($field) $(, $camel)?]);)*
-                $(write!(self.$rare, [stringify!($rare) $(, $rare_camel)?]);)*
-                for (name, value) in &self.unknown {
+                let rest = self.rest(); // once, and not for each of its fields
+                $(write!(rest.$rare, [stringify!($rare) $(, $rare_camel)?]);)*
+                for (name, value) in &rest.unknown {
                     map.serialize_entry(name, value)?;
                 }
                 map.end()

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 use sessile_state::{Change, Delta, Operation, OperationError, SharedValue};
 use smallvec::SmallVec;
 
+use crate::event::Event;
 use crate::key::SessionKey;
 use crate::scope_write::ScopeWrite;
 use crate::store::{StateMap, Version};
@@ -29,12 +31,37 @@ pub struct ScopeChange {
     /// What undoes it.
     #[serde(default, skip_serializing_if = "Undo::is_empty")]
     pub undo: Undo,
+    /// Of a write without a session whose guards report: the keys, prefixes included, that no longer held what the
+    /// writer had read, each with what was `read` and what was `found`. An event tells this itself.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub overwrote: OverwriteNotes,
 }
+
+/// What a write overwrote that it had not read, by key with prefix: `{"read": …, "found": …}`. Absence is left out, and
+/// a long value is told by its length and digest.
+pub type OverwriteNotes = BTreeMap<String, SharedValue>;
 
 /// Who changed shared state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ChangedBy {
+    /// A writer that bypasses Sessile: google-adk, or SQL by hand. The triggers of the database tell of it.
+    External {
+        /// What the database knows of the writer: its role and program on PostgreSQL; empty on SQLite.
+        external: String,
+        /// The user of the session, if the same transaction appended an event that has these changes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        user: Option<String>,
+        /// The session of that event.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<String>,
+        /// That event's id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        event: Option<String>,
+        /// That event's author.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        author: Option<String>,
+    },
     /// An event of a session.
     Event {
         /// The session's user.
@@ -43,6 +70,9 @@ pub enum ChangedBy {
         session: String,
         /// The event's id; empty if it was the creation of the session.
         event: String,
+        /// The event's author. It is kept here because the history outlives the session.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        author: Option<String>,
     },
     /// A write without a session.
     Request {
@@ -56,13 +86,15 @@ pub enum ChangedBy {
 
 impl ChangedBy {
     /// An event of a session.
-    pub fn event(key: &SessionKey, event: &str) -> Self {
-        Self::Event { user: key.user().into(), session: key.id().into(), event: event.into() }
+    pub fn event(key: &SessionKey, event: &Event) -> Self {
+        let author = Some(event.author.clone()).filter(|author| !author.is_empty());
+        Self::Event { user: key.user().into(), session: key.id().into(), event: event.id.clone(), author }
     }
 
     /// The creation of a session, which has no event.
     pub fn creation(key: &SessionKey) -> Self {
-        Self::event(key, "")
+        let (user, session) = (key.user().into(), key.id().into());
+        Self::Event { user, session, event: String::new(), author: None }
     }
 
     /// A write without a session.
@@ -89,6 +121,10 @@ pub struct Undo {
     /// The fields of an object that were there before and were set. Other fields that the operation sets were absent.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub fields: BTreeMap<String, BTreeMap<String, SharedValue>>,
+    /// Whether the state before is not known, so that nothing undoes the change: the row was replaced behind the
+    /// triggers' back, or it was no valid JSON.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unknown: bool,
 }
 
 /// The values of keys before a change. Most changes are of one key.
@@ -96,13 +132,7 @@ pub(crate) type Before = SmallVec<[(Arc<str>, SharedValue); 1]>;
 
 impl Undo {
     fn is_empty(&self) -> bool {
-        self.before.is_empty() && self.added.is_empty() && self.fields.is_empty()
-    }
-
-    /// What undoes a change that only sets and removes keys.
-    pub(crate) fn of_plain(change: &Delta, state: &StateMap) -> Self {
-        let before = change.entries().filter_map(|(key, _)| Some((key.clone(), state.get(&**key)?.clone())));
-        Self { before: before.collect(), ..Self::default() }
+        self.before.is_empty() && self.added.is_empty() && self.fields.is_empty() && !self.unknown
     }
 
     /// Notes what undoes the change of a key from `before` to `after`.
@@ -211,6 +241,60 @@ impl ScopeChange {
         }
         Ok(None)
     }
+}
+
+/// Reads the list of changes that a row of the history holds. Other programs can store JSON that no value can hold, a
+/// lone surrogate for instance. Such a change of theirs is told without what it changed, so that it hides no other.
+///
+/// # Errors
+///
+/// If it is no list of changes.
+pub fn changes_from_json(text: &str) -> Result<Vec<ScopeChange>, serde_json::Error> {
+    #[derive(Deserialize)]
+    struct Outline<'a> {
+        version: Version,
+        time: f64,
+        by: ChangedBy,
+        #[serde(borrow)]
+        change: &'a RawValue,
+        #[serde(borrow, default)]
+        undo: Option<&'a RawValue>,
+    }
+    let understood = |outline: Outline<'_>| {
+        let Outline { version, time, by, change, undo } = outline;
+        let change = serde_json::from_str(change.get())?;
+        let undo = undo.map_or(Ok(Undo::default()), |undo| serde_json::from_str(undo.get()))?;
+        Ok::<_, serde_json::Error>(ScopeChange {
+            version,
+            time,
+            by,
+            change,
+            undo,
+            overwrote: OverwriteNotes::new(),
+        })
+    };
+    serde_json::from_str(text).or_else(|error| {
+        let outlines: Vec<Outline<'_>> = serde_json::from_str(text)?;
+        let told = |outline: Outline<'_>| {
+            let (version, time, by) = (outline.version, outline.time, outline.by.clone());
+            let is_external = matches!(by, ChangedBy::External { .. });
+            match understood(outline) {
+                Err(_) if is_external => {
+                    let undo = Undo { unknown: true, ..Undo::default() };
+                    Some(ScopeChange {
+                        version,
+                        time,
+                        by,
+                        change: Delta::new(),
+                        undo,
+                        overwrote: OverwriteNotes::new(),
+                    })
+                }
+                other => other.ok(),
+            }
+        };
+        outlines.into_iter().map(told).collect::<Option<_>>().ok_or(error)
+    })
 }
 
 const NOTHING: [Value; 0] = [];

@@ -7,6 +7,7 @@ use sessile_state::{Delta, Scope};
 use crate::commit::ScopeGuards;
 use crate::error::SessionError;
 use crate::key::SessionKey;
+use crate::scope_change::OverwriteNotes;
 use crate::store::{StateMap, Version};
 
 /// State that sessions share.
@@ -27,6 +28,13 @@ impl ScopeKey {
     /// The user's state that a session sees.
     pub fn user_of(key: &SessionKey) -> Self {
         Self::User(key.app().to_owned(), key.user().to_owned())
+    }
+
+    /// The application.
+    pub fn app(&self) -> &str {
+        match self {
+            Self::App(app) | Self::User(app, _) => app,
+        }
     }
 
     /// The scope of its keys.
@@ -88,6 +96,8 @@ pub struct ScopeWritten {
     /// If there was a write with this request id already: what it was meant to change. Then nothing was changed, and
     /// the rest tells of that write.
     pub known: Option<Delta>,
+    /// What guards that report found: keys that were overwritten although they had changed since they were read.
+    pub overwrote: OverwriteNotes,
 }
 
 impl ScopeWrite {

@@ -101,7 +101,7 @@ pub trait Store: Send + Sync {
     /// [`SessionError::Operation`] and [`SessionError::TooLarge`] as [`append`](Self::append).
     async fn write_scope(&self, write: ScopeWrite) -> Result<ScopeWritten, SessionError>;
 
-    /// Reads the newest changes of shared state, newest first: those after a version, at most `limit`.
+    /// Reads a window of the changes of shared state, in the order that it asks for.
     ///
     /// # Errors
     ///
@@ -109,9 +109,22 @@ pub trait Store: Send + Sync {
     async fn scope_changes(
         &self,
         scope: &ScopeKey,
-        after: Version,
-        limit: usize,
+        window: ChangeWindow,
     ) -> Result<Vec<ScopeChange>, SessionError>;
+
+    /// Forgets changes of shared state that were committed before a time in Unix seconds, oldest first; the newest of a
+    /// scope stays. It is one small step: at most `limit` scopes after `after` are looked at, in an order of the
+    /// store's own, and at most about `limit` changes are removed. The answer says where the next step goes on.
+    ///
+    /// # Errors
+    ///
+    /// Those of the store.
+    async fn trim_changes(
+        &self,
+        before: f64,
+        after: Option<&ScopeKey>,
+        limit: usize,
+    ) -> Result<TrimmedChanges, SessionError>;
 
     /// Walks over everything: the addresses of what is stored after a place, at most `limit`. Those of
     /// applications and users that have state (or had, or may have) come first, then those of sessions; each
@@ -169,10 +182,18 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     async fn scope_changes(
         &self,
         scope: &ScopeKey,
-        after: Version,
-        limit: usize,
+        window: ChangeWindow,
     ) -> Result<Vec<ScopeChange>, SessionError> {
-        (**self).scope_changes(scope, after, limit).await
+        (**self).scope_changes(scope, window).await
+    }
+
+    async fn trim_changes(
+        &self,
+        before: f64,
+        after: Option<&ScopeKey>,
+        limit: usize,
+    ) -> Result<TrimmedChanges, SessionError> {
+        (**self).trim_changes(before, after, limit).await
     }
 
     async fn addresses(&self, after: Option<&Address>, limit: usize) -> Result<Vec<Address>, SessionError> {
@@ -291,6 +312,43 @@ impl EventWindow {
             && self.after_version.is_none_or(|version| event.version > version)
             && self.until_version.is_none_or(|version| event.version <= version)
     }
+}
+
+/// Which changes of shared state are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChangeWindow {
+    /// Later than this version.
+    pub after: Version,
+    /// Not later than this version.
+    pub until: Option<Version>,
+    /// At most this many: the first in the order that is asked for.
+    pub limit: usize,
+    /// The oldest first; otherwise the newest.
+    pub oldest_first: bool,
+}
+
+impl ChangeWindow {
+    /// All changes, newest first.
+    pub const ALL: Self = Self::newest(usize::MAX);
+
+    /// The newest changes, newest first.
+    pub const fn newest(limit: usize) -> Self {
+        Self { after: 0, until: None, limit, oldest_first: false }
+    }
+
+    /// Whether a change passes both filters.
+    pub fn admits(&self, version: Version) -> bool {
+        version > self.after && self.until.is_none_or(|until| version <= until)
+    }
+}
+
+/// What one step of trimming did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TrimmedChanges {
+    /// How many rows of the history were removed.
+    pub removed: usize,
+    /// The next step begins after this scope; `None` if all scopes were looked at.
+    pub next: Option<ScopeKey>,
 }
 
 /// Which sessions are listed, in the order of their last change.

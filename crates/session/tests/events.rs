@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use sessile_session::{
     ActionExtras, Bytes, Content, CreateSession, Event, EventActions, EventExtras, FunctionCall,
-    FunctionResponse, MemoryStore, OPERATIONS, OVERWROTE, Part, PartExtras, REMOVED, SessionService, Stored,
+    FunctionResponse, JsonAroundDelta, MemoryStore, OPERATIONS, OVERWROTE, Part, PartExtras, REMOVED,
+    SessionService, Stored,
 };
 use sessile_state::{Delta, Operation, SharedValue};
 
@@ -256,6 +257,44 @@ async fn a_committed_event_is_stored_with_results_alone() {
     assert_eq!(again, *event, "reading it back executes nothing");
     assert_eq!(again.operations().into_keys().collect::<Vec<_>>(), ["n", "user:list"]);
     assert!(!again.actions.state_delta.has_operations());
+}
+
+#[tokio::test]
+async fn the_json_around_the_changes_of_an_event_becomes_whole_with_their_results() {
+    let mut delta = Delta::from_iter([("plain", json!({"deep": [1]})), ("zero", json!(null))]);
+    delta.add("app:n", 1);
+    delta.union("user:list", [json!("b")]);
+    delta.remove("gone");
+    // What looks like the place of the changes is not always it.
+    let text = r#"{"actions":{"state_delta":{}}}"#;
+    let mut event = Event::new("agent")
+        .with_content(Content::text("model", text))
+        .with_actions(EventActions::from_delta(delta));
+    event.actions.escalate = Some(true);
+    event.output = Some(json!({"actions": {"state_delta": {"a": 1}}}).into());
+    event.unknown.insert("a_field".to_owned(), json!({"state_delta": 1}).into());
+    let sent = event.clone();
+    let around = JsonAroundDelta::new(&mut event).unwrap();
+    assert_eq!(event, sent);
+
+    let event =
+        committed(json!({"app:n": 5, "user:list": ["a"], "gone": 1}), event.with_timestamp(1.5)).await;
+    let mut whole: Event = serde_json::from_str(&around.with(&event.actions.state_delta).unwrap()).unwrap();
+    (whole.id, whole.timestamp) = (event.id.clone(), event.timestamp);
+    assert_eq!(whole, *event);
+    assert_eq!(whole.operations().len(), 2);
+}
+
+#[tokio::test]
+async fn a_committed_event_is_not_appended_again_with_its_operations() {
+    let mut delta = Delta::new();
+    delta.add("n", 1);
+    let event = committed(json!({}), Event::new("a").with_actions(EventActions::from_delta(delta))).await;
+    let service = SessionService::new(MemoryStore::new());
+    let mut other = service.create(CreateSession::new("shop", "ada")).await.expect("the session is created");
+    let refused =
+        service.append(&mut other, Event::clone(&event)).await.expect_err("only a commit notes them");
+    assert!(refused.to_string().contains(OPERATIONS), "{refused}");
 }
 
 #[tokio::test]

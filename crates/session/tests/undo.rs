@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use sessile_session::{
-    ChangedBy, ScopeChange, ScopeKey, ScopeWrite, SessionError, StateMap, apply, evaluate_scope,
+    ChangedBy, Event, ScopeChange, ScopeKey, ScopeWrite, SessionError, StateMap, apply, evaluate_scope,
 };
 use sessile_state::{Change, Delta, Operation, SharedValue};
 
@@ -84,7 +84,14 @@ fn make(state: &mut StateMap, version: u64, delta: Delta) -> Option<ScopeChange>
     };
     apply(state, &evaluated.results);
     let by = ChangedBy::Request { request: format!("r{version}"), principal: None };
-    Some(ScopeChange { version, time: 1.5, by, change: write.delta, undo: evaluated.undo })
+    Some(ScopeChange {
+        version,
+        time: 1.5,
+        by,
+        change: write.delta,
+        undo: evaluated.undo,
+        overwrote: evaluated.overwrote,
+    })
 }
 
 /// As it is stored, bit by bit, but for the order of fields and for spaces.
@@ -171,7 +178,10 @@ fn a_long_list_is_not_copied_into_its_history() {
 fn changes_by_events_and_requests_are_told_apart() {
     let key = sessile_session::SessionKey::new("shop", "ada", "s").unwrap();
     for (by, expected) in [
-        (ChangedBy::event(&key, "e1"), json!({"user": "ada", "session": "s", "event": "e1"})),
+        (
+            ChangedBy::event(&key, &Event { id: "e1".into(), ..Event::new("clerk") }),
+            json!({"user": "ada", "session": "s", "event": "e1", "author": "clerk"}),
+        ),
         (ChangedBy::creation(&key), json!({"user": "ada", "session": "s", "event": ""})),
         (
             ChangedBy::Request { request: "r1".to_owned(), principal: Some("admin".to_owned()) },

@@ -2,10 +2,9 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::sync::Arc;
 
 use sessile_session::{
-    Commit, Evaluated, EvaluatedScope, Event, SessionError, SessionEvent, Undo, Version, evaluate,
+    Commit, Evaluated, EvaluatedScope, OverwriteNotes, SessionError, SessionEvent, Undo, Version, evaluate,
 };
 
 use crate::append_answer::AppendAnswer;
@@ -14,14 +13,14 @@ use crate::cache::{ScopeSlot, SessionSlot};
 use crate::event_row;
 use crate::failure::doing;
 use crate::history::ChangeNote;
-use crate::prepared_commit::{PreparedChange, PreparedCommit, texts_of};
+use crate::prepared_commit::{PreparedChange, PreparedCommit, PreparedEvent, texts_of};
 use crate::state_text::TextChanges;
+use crate::stored_event::StoredEvent;
 
 /// What a commit comes to, before it is written.
 struct Plan<'a> {
-    version: Version,
     update_time: f64,
-    event: Arc<Event>,
+    stored: StoredEvent,
     data: Cow<'a, str>,
     session: Cow<'a, TextChanges>,
     user: Option<SharedChange<'a>>,
@@ -53,7 +52,8 @@ impl Batch<'_> {
             Err(refusal) if is_refusal(&refusal) => return self.known(slot, commit)?.ok_or(refusal),
             Err(error) => return Err(error),
         };
-        if !event_row::insert(self.connection, key, plan.version, &plan.event, &prepared.time, &plan.data)? {
+        let StoredEvent { version, event, .. } = &plan.stored;
+        if !event_row::insert(&mut self.insert_event, key, *version, event, &prepared.time, &plan.data)? {
             let missing = || doing("insert an event")("its id is taken, and it cannot be found");
             return self.known(slot, commit)?.ok_or_else(missing);
         }
@@ -87,19 +87,15 @@ impl Batch<'_> {
             self.check_readable(slot)?;
         }
         let evaluated = self.evaluate(slot, user, app, commit)?;
+        let (stored, data) = stored_event(commit, prepared, version, &evaluated)?;
         let session = texts(prepared.session.as_ref(), &evaluated.session)?;
         self.cache[slot].state.check_size(&session, *limit)?;
         let user = self.shared_change(user, prepared.user.as_ref(), evaluated.user, *limit)?;
         let app = self.shared_change(app, prepared.app.as_ref(), evaluated.app, *limit)?;
-        let event = evaluated.event;
-        let data = match &prepared.data {
-            Some(data) if Arc::ptr_eq(&event, &commit.event) => Cow::Borrowed(data.as_str()),
-            _ => Cow::Owned(event_row::json_of(&event)?),
-        };
         let between = self.between(slot, commit, version)?;
         self.cache[slot].count_bytes(self.connection, key)?;
-        let update_time = self.layout.next_update_time(before, event.time());
-        Ok(Plan { version, update_time, event, data, session, user, app, between })
+        let update_time = self.layout.next_update_time(before, commit.event.time());
+        Ok(Plan { update_time, stored, data, session, user, app, between })
     }
 
     fn evaluate(
@@ -149,14 +145,39 @@ impl Batch<'_> {
         commit: &Commit,
         plan: Plan<'_>,
     ) -> Result<AppendAnswer, SessionError> {
-        let Plan { version, update_time, event, data, session, user, app, between } = plan;
-        let stored = SessionEvent { version, event };
+        let Plan { update_time, stored, data, session, user, app, between } = plan;
         let row = self.cache.session_to_change(slot);
-        row.advance(&session, stored.clone(), update_time, data.len())?;
+        row.advance(&session, &stored, update_time, data.len())?;
         for SharedChange { scope, texts, note, undo } in app.into_iter().chain(user) {
-            self.cache.scope_to_change(scope).change(&texts, note, &undo)?;
+            self.cache.scope_to_change(scope).change(&texts, note, &undo, &OverwriteNotes::new())?;
         }
-        self.answer(slot, commit, stored, between, false)
+        self.answer(slot, commit, stored, between, None)
+    }
+}
+
+/// The event as it is to be stored, and its JSON.
+fn stored_event<'a>(
+    commit: &Commit,
+    prepared: &'a PreparedCommit,
+    version: Version,
+    evaluated: &Evaluated,
+) -> Result<(StoredEvent, Cow<'a, str>), SessionError> {
+    let event = commit.event.clone();
+    if evaluated.overwrites() {
+        // What it overwrote is told in a part of the event that was not prepared.
+        let event = evaluated.committed(event);
+        let data = event_row::json_of(&event)?;
+        return Ok((StoredEvent { version, event, results: None }, Cow::Owned(data)));
+    }
+    match &prepared.data {
+        PreparedEvent::Whole(data) => {
+            Ok((StoredEvent { version, event, results: None }, Cow::Borrowed(data)))
+        }
+        PreparedEvent::Around(json) => {
+            let results = evaluated.results(&event);
+            let data = json.with(&results).map_err(doing("write an event"))?;
+            Ok((StoredEvent { version, event, results: Some(results) }, Cow::Owned(data)))
+        }
     }
 }
 

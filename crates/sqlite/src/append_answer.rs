@@ -1,17 +1,24 @@
 //! What an append answers, for a new event and for one that is stored already.
 
-use sessile_session::{Appended, Commit, EventWindow, Scopes, SessionError, SessionEvent, Since, Version};
+use std::sync::Arc;
+
+use sessile_session::{
+    Appended, Commit, Event, EventWindow, Scopes, SessionError, SessionEvent, Since, Version,
+};
+use sessile_state::Delta;
 
 use crate::batch::Batch;
 use crate::cache::SessionSlot;
 use crate::event_row;
 use crate::read::events;
 use crate::rows::StoredState;
+use crate::stored_event::{StoredEvent, with_results};
 
-/// What an append did. The states of the scopes are texts yet, to be parsed by the caller's task and not by the
-/// writing thread.
+/// What an append did. The states of the scopes are texts yet, and an event with operations is not put together: that is
+/// for the caller's task and not for the writing thread.
 pub(crate) struct AppendAnswer {
     appended: Appended,
+    results: Option<Delta>,
     state: Option<ScopeTexts>,
 }
 
@@ -26,7 +33,8 @@ struct ScopeTexts {
 impl AppendAnswer {
     pub(crate) fn parsed(self) -> Result<Appended, SessionError> {
         let state = self.state.map(ScopeTexts::parsed).transpose()?;
-        Ok(Appended { state, ..self.appended })
+        let event = with_results(self.appended.event, self.results);
+        Ok(Appended { state, event, ..self.appended })
     }
 }
 
@@ -55,17 +63,18 @@ impl Batch<'_> {
         if commit.answer.state {
             self.check_readable(slot)?;
         }
-        self.answer(slot, commit, SessionEvent { version, event }, between, true).map(Some)
+        let (stored, sent) = (StoredEvent { version, event, results: None }, commit.event.clone());
+        self.answer(slot, commit, stored, between, Some(sent)).map(Some)
     }
 
-    /// The answer to a commit whose event is stored.
+    /// The answer to a commit whose event is stored; `sent` is the one that was known already.
     pub(crate) fn answer(
         &mut self,
         slot: SessionSlot,
         commit: &Commit,
-        SessionEvent { version, event }: SessionEvent,
+        StoredEvent { version, event, results }: StoredEvent,
         between: Vec<SessionEvent>,
-        is_known: bool,
+        sent: Option<Arc<Event>>,
     ) -> Result<AppendAnswer, SessionError> {
         let state = match commit.answer.state {
             true => Some(self.states(slot)?),
@@ -73,8 +82,10 @@ impl Batch<'_> {
         };
         let row = &self.cache[slot];
         let (incarnation, update_time) = (row.incarnation, row.update_time);
-        let appended = Appended { is_known, version, update_time, incarnation, event, between, state: None };
-        Ok(AppendAnswer { appended, state })
+        let is_known = sent.is_some();
+        let appended =
+            Appended { is_known, sent, version, update_time, incarnation, event, between, state: None };
+        Ok(AppendAnswer { appended, results, state })
     }
 
     /// What others appended between the point that the commit asks for and its event. They are read before anything is

@@ -6,12 +6,15 @@ use rusqlite::Connection;
 use sessile_session::SessionError;
 
 use crate::cache::Cache;
+use crate::event_row::INSERT_EVENT;
 use crate::layout::Layout;
+use crate::statement::Statement;
 
 pub(crate) struct Batch<'a> {
     pub(crate) connection: &'a Connection,
     pub(crate) layout: Layout,
     pub(crate) cache: &'a mut Cache,
+    pub(crate) insert_event: Statement<'a>,
 }
 
 impl<'a> Batch<'a> {
@@ -22,7 +25,7 @@ impl<'a> Batch<'a> {
         cache: &'a mut Cache,
     ) -> Result<Self, SessionError> {
         cache.begin(connection)?;
-        Ok(Self { connection, layout, cache })
+        Ok(Self { connection, layout, cache, insert_event: Statement::new(connection, INSERT_EVENT) })
     }
 
     /// Writes the rows that changed. Must be called before the commit.

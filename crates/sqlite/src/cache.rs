@@ -11,7 +11,7 @@ use sessile_session::{ScopeKey, SessionError, SessionKey};
 
 use crate::failure::doing;
 use crate::layout::Layout;
-use crate::session_row::SessionRow;
+use crate::session_row::{SessionRow, UpdateSession};
 use crate::shared_state::SharedState;
 
 /// How much may be remembered, in bytes of JSON and in rows.
@@ -169,9 +169,10 @@ impl Cache {
 
     /// Writes the rows that changed. Must be called before the commit.
     pub(crate) fn flush(&mut self, connection: &Connection, layout: Layout) -> Result<(), SessionError> {
+        let mut statements = UpdateSession::new(connection);
         for slot in std::mem::take(&mut self.changed_sessions) {
             let CachedSession { key, row, .. } = &mut self.sessions[slot.0];
-            self.bytes += row.write(connection, layout, key)?;
+            self.bytes += row.write(&mut statements, layout, key)?;
         }
         for slot in std::mem::take(&mut self.changed_scopes) {
             let CachedScope { scope, shared } = &mut self.scopes[slot.0];

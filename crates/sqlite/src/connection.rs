@@ -10,6 +10,11 @@ use sessile_session::SessionError;
 
 use crate::failure::{doing, is_busy};
 
+/// After so many pages the file's `-wal` companion is folded into the file. An append changes three to four pages, and
+/// appends to the same sessions change the same pages of the indexes again: with SQLite's own 1000 pages the same
+/// pages are folded every few hundred events.
+const CHECKPOINT_PAGES: i64 = 4000;
+
 /// How the file is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SqliteOptions {
@@ -74,6 +79,9 @@ impl SqliteOptions {
         if mode != "wal" {
             return Err(unusable(format!("{} cannot be put in WAL mode ({mode})", self.path.display())));
         }
+        connection
+            .pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)
+            .map_err(|error| explained(&self.path, error))?;
         Ok(connection)
     }
 

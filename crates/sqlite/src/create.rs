@@ -6,8 +6,8 @@ use std::sync::Arc;
 use rusqlite::params;
 use rusqlite::types::Value;
 use sessile_session::{
-    ChangedBy, EvaluatedScope, NewSession, ScopeKey, ScopeWrite, SessionError, SessionEvent, StateMap,
-    StoredSession, Version, apply, evaluate_scope,
+    ChangedBy, EvaluatedScope, NewSession, OverwriteNotes, ScopeKey, ScopeWrite, SessionError, SessionEvent,
+    StateMap, StoredSession, Version, apply, evaluate_scope,
 };
 use sessile_state::{Delta, Scope};
 
@@ -125,7 +125,7 @@ impl Batch<'_> {
         event_row::delete_all(self.connection, key)?; // what foreign deletes may have left behind
         for ((version, (event, _)), columns) in (1..).zip(&new.events).zip(&prepared.events) {
             let EventColumns { time, data } = columns;
-            if !event_row::insert(self.connection, key, version, event, time, data)? {
+            if !event_row::insert(&mut self.insert_event, key, version, event, time, data)? {
                 return Err(SessionError::EventConflict { key: key.clone(), id: event.id.clone() });
             }
         }
@@ -134,7 +134,7 @@ impl Batch<'_> {
             let shared = self.cache.scope_to_change(plan.scope);
             if !intent.is_empty() {
                 let note = ChangeNote::new(new.time, &by_json(&ChangedBy::creation(key))?, intent)?;
-                shared.change(&plan.texts, &note, &plan.evaluated.undo)?;
+                shared.change(&plan.texts, &note, &plan.evaluated.undo, &OverwriteNotes::new())?;
             } else if self.layout == Layout::V1 {
                 shared.exist(new.time); // google-adk needs both rows, also empty ones, to append an event
             }

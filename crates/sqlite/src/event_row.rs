@@ -2,11 +2,12 @@
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
-use sessile_session::{Event, SessionError, SessionEvent, SessionKey, Version};
+use sessile_session::{Event, JsonAroundDelta, SessionError, SessionEvent, SessionKey, Version};
 
 use crate::failure::doing;
 use crate::layout::Layout;
 use crate::rows::{EVENT_COLUMNS, event};
+use crate::statement::Statement;
 
 /// The columns of an event that take work to make.
 pub(crate) struct EventColumns {
@@ -25,6 +26,11 @@ pub(crate) fn json_of(event: &Event) -> Result<String, SessionError> {
     event.to_stored_json().map_err(|error| invalid(event, error.to_string()))
 }
 
+/// The JSON of an event with operations, as it is stored, without what they come to.
+pub(crate) fn json_around_delta(event: &mut Event) -> Result<JsonAroundDelta, SessionError> {
+    JsonAroundDelta::new(event).map_err(|error| invalid(event, error.to_string()))
+}
+
 /// The time of an event, as its column holds it.
 pub(crate) fn time_of(event: &Event, layout: Layout) -> Result<Value, SessionError> {
     let time = layout.write_time(event.time());
@@ -35,15 +41,15 @@ fn invalid(event: &Event, reason: String) -> SessionError {
     SessionError::InvalidEvent { id: event.id.clone(), reason }
 }
 
-const INSERT_EVENT: &str = "
+pub(crate) const INSERT_EVENT: &str = "
     INSERT INTO events (id, app_name, user_id, session_id, invocation_id, timestamp, event_data, sessile_seq)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
     ON CONFLICT (app_name, user_id, session_id, id) DO NOTHING
 ";
 
-/// Inserts an event unless its session has one with this id. Tells whether it did.
+/// Inserts an event with [`INSERT_EVENT`] unless its session has one with this id. Tells whether it did.
 pub(crate) fn insert(
-    connection: &Connection,
+    statement: &mut Statement<'_>,
     key: &SessionKey,
     version: Version,
     event: &Event,
@@ -51,9 +57,9 @@ pub(crate) fn insert(
     data: &str,
 ) -> Result<bool, SessionError> {
     let (app, user, id) = (key.app(), key.user(), key.id());
-    let inserted = connection
-        .prepare_cached(INSERT_EVENT)
-        .and_then(|mut statement| {
+    let inserted = statement
+        .get()
+        .and_then(|statement| {
             statement.execute(params![event.id, app, user, id, event.invocation_id, time, data, version])
         })
         .map_err(doing("insert an event"))?;

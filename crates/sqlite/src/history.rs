@@ -5,7 +5,10 @@
 
 use rusqlite::types::Value;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params, params_from_iter};
-use sessile_session::{BoxError, ChangedBy, ScopeChange, ScopeKey, SessionError, Undo, Version};
+use sessile_session::{
+    BoxError, ChangeWindow, ChangedBy, OverwriteNotes, ScopeChange, ScopeKey, SessionError, Undo, Version,
+    changes_from_json,
+};
 use sessile_state::Delta;
 
 use crate::failure::doing;
@@ -56,6 +59,7 @@ impl NewRow {
         version: Version,
         note: &ChangeNote,
         undo: &Undo,
+        overwrote: &OverwriteNotes,
     ) -> Result<(), SessionError> {
         let start = if self.json.is_empty() { "[" } else { "," };
         let version_text = version.to_string();
@@ -68,16 +72,24 @@ impl NewRow {
             self.json.push_str(r#","undo":"#);
             self.json.push_str(&undo);
         }
+        if !overwrote.is_empty() {
+            let told =
+                serde_json::to_string(overwrote).map_err(doing("write the history of shared state"))?;
+            self.json.push_str(r#","overwrote":"#);
+            self.json.push_str(&told);
+        }
         self.json.push('}');
         Ok(())
     }
 }
 
 const INSERT_APP: &str = "
-    INSERT INTO sessile_app_changes (app_name, version, request_id, changes) VALUES (?1, ?2, ?3, ?4)
+    INSERT INTO sessile_app_changes (app_name, version, request_id, changes, written_at)
+    VALUES (?1, ?2, ?3, ?4, unixepoch())
 ";
 const INSERT_USER: &str = "
-    INSERT INTO sessile_user_changes (app_name, user_id, version, request_id, changes) VALUES (?1, ?2, ?3, ?4, ?5)
+    INSERT INTO sessile_user_changes (app_name, user_id, version, request_id, changes, written_at)
+    VALUES (?1, ?2, ?3, ?4, ?5, unixepoch())
 ";
 
 /// Writes a row, unless it has no changes.
@@ -103,36 +115,49 @@ pub(crate) fn insert(
     inserted.map(drop).map_err(doing("write the history of shared state"))
 }
 
+/// Rows that may have changes of a window. The row of a batch is named by its last version, so the last row to look at
+/// is the first that is not before the window's end.
 const APP_ROWS: &str = "
-    SELECT version, changes FROM sessile_app_changes WHERE app_name = ?1 AND version > ?2 ORDER BY version DESC
+    SELECT version, changes FROM sessile_app_changes
+     WHERE app_name = ?1 AND version > ?2 AND version <= coalesce(
+        (SELECT min(version) FROM sessile_app_changes WHERE app_name = ?1 AND version >= ?3), 9223372036854775807)
+     ORDER BY version
 ";
 const USER_ROWS: &str = "
-    SELECT version, changes FROM sessile_user_changes WHERE app_name = ?1 AND user_id = ?2 AND version > ?3
-     ORDER BY version DESC
+    SELECT version, changes FROM sessile_user_changes
+     WHERE app_name = ?1 AND user_id = ?2 AND version > ?3 AND version <= coalesce(
+        (SELECT min(version) FROM sessile_user_changes WHERE app_name = ?1 AND user_id = ?2 AND version >= ?4),
+        9223372036854775807)
+     ORDER BY version
 ";
 
-/// The changes of a scope after a version, newest first, at most `limit`.
+/// The changes of a window.
 pub(crate) fn changes(
     connection: &Connection,
     scope: &ScopeKey,
-    after: Version,
-    limit: usize,
+    window: ChangeWindow,
 ) -> Result<Vec<ScopeChange>, SessionError> {
     let mut found = Vec::new();
-    let (mut statement, mut values) = prepare(connection, scope, APP_ROWS, USER_ROWS)?;
-    values.push(Value::Integer(i64::try_from(after).unwrap_or(i64::MAX)));
+    let direction = if window.oldest_first { "ASC" } else { "DESC" };
+    let ordered = |rows: &str| format!("{} {direction}", rows.trim_end());
+    let (mut statement, mut values) = prepare(connection, scope, &ordered(APP_ROWS), &ordered(USER_ROWS))?;
+    for bound in [window.after, window.until.unwrap_or(Version::MAX)] {
+        values.push(Value::Integer(i64::try_from(bound).unwrap_or(i64::MAX)));
+    }
     let reading = || doing("read the history of shared state");
     let mut rows = statement.query(params_from_iter(values)).map_err(reading())?;
-    while found.len() < limit
+    while found.len() < window.limit
         && let Some(row) = rows.next().map_err(reading())?
     {
         let version: Version = row.get(0).map_err(reading())?;
         let text = row.get_ref(1).map_err(reading())?;
         let text = text.as_str().map_err(|error| unreadable(scope, version, error))?;
-        let row: Vec<ScopeChange> =
-            serde_json::from_str(text).map_err(|error| unreadable(scope, version, error))?;
-        let newest_first = row.into_iter().rev().take_while(|change| change.version > after);
-        found.extend(newest_first.take(limit - found.len()));
+        let mut row = changes_from_json(text).map_err(|error| unreadable(scope, version, error))?;
+        if !window.oldest_first {
+            row.reverse();
+        }
+        let passing = row.into_iter().filter(|change| window.admits(change.version));
+        found.extend(passing.take(window.limit - found.len()));
     }
     Ok(found)
 }
@@ -211,13 +236,15 @@ mod tests {
             .into_iter()
             .map(|(version, undo)| {
                 let (by, change) = (by.clone(), delta.clone());
-                ScopeChange { version, time: 1_700_000_000.25, by, change, undo }
+                let overwrote =
+                    OverwriteNotes::from([("app:a".to_owned(), json!({"read": 1, "found": [2]}).into())]);
+                ScopeChange { version, time: 1_700_000_000.25, by, change, undo, overwrote }
             })
             .collect();
         let mut row = NewRow::default();
-        for ScopeChange { version, time, by, change, undo } in &changes {
-            row.push(*version, &ChangeNote::new(*time, &by_json(by).unwrap(), change).unwrap(), undo)
-                .unwrap();
+        for ScopeChange { version, time, by, change, undo, overwrote } in &changes {
+            let note = ChangeNote::new(*time, &by_json(by).unwrap(), change).unwrap();
+            row.push(*version, &note, undo, overwrote).unwrap();
         }
         assert_eq!(row.version, 8);
         assert_eq!(row.json + "]", serde_json::to_string(&changes).unwrap());

@@ -7,10 +7,11 @@ use sessile_session::SessionError;
 
 use crate::connection::{begin_writing, unusable};
 use crate::failure::doing;
+use crate::foreign_triggers;
 use crate::layout::Layout;
 
 /// The last migration that this version knows.
-pub(crate) const LATEST: i64 = 2;
+pub(crate) const LATEST: i64 = 3;
 
 const META: &str = "
     CREATE TABLE IF NOT EXISTS sessile_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)
@@ -46,6 +47,10 @@ pub(crate) fn migrate(connection: &Connection, timeout: Duration) -> Result<Layo
     if version < 2 {
         let history = include_str!("../migrations/0002_history.sql");
         transaction.execute_batch(history).map_err(doing("add the history of shared state"))?;
+    }
+    if version < 3 {
+        let triggers = foreign_triggers::migration();
+        transaction.execute_batch(&triggers).map_err(doing("record what other programs write"))?;
     }
     if version < LATEST {
         transaction.execute(NOTE_MIGRATION, [LATEST.to_string()]).map_err(doing("note the migration"))?;

@@ -1,7 +1,9 @@
 //! What can be made of a commit before the writing thread sees it: texts of what does not depend on what is stored.
 
+use std::sync::Arc;
+
 use rusqlite::types::Value;
-use sessile_session::{ChangedBy, Commit, SessionError};
+use sessile_session::{ChangedBy, Commit, JsonAroundDelta, SessionError};
 use sessile_state::Delta;
 
 use crate::event_row;
@@ -13,12 +15,18 @@ use crate::state_text::TextChanges;
 pub(crate) struct PreparedCommit {
     /// The event's time, as its column holds it.
     pub(crate) time: Value,
-    /// The event's JSON, unless it has operations.
-    pub(crate) data: Option<String>,
+    pub(crate) data: PreparedEvent,
     /// What changes in the session's state, unless there are operations.
     pub(crate) session: Option<TextChanges>,
     pub(crate) user: Option<PreparedChange>,
     pub(crate) app: Option<PreparedChange>,
+}
+
+/// The event's JSON.
+pub(crate) enum PreparedEvent {
+    Whole(String),
+    /// What its operations come to is not known yet.
+    Around(JsonAroundDelta),
 }
 
 /// A change of shared state.
@@ -29,15 +37,15 @@ pub(crate) struct PreparedChange {
 }
 
 impl PreparedCommit {
-    pub(crate) fn new(commit: &Commit, layout: Layout) -> Result<Self, SessionError> {
-        let Commit { event, delta, .. } = commit;
-        let data = match event.actions.state_delta.has_operations() {
-            true => None,
-            false => Some(event_row::json_of(event)?),
+    pub(crate) fn new(commit: &mut Commit, layout: Layout) -> Result<Self, SessionError> {
+        let data = match commit.event.actions.state_delta.has_operations() {
+            true => PreparedEvent::Around(event_row::json_around_delta(Arc::make_mut(&mut commit.event))?),
+            false => PreparedEvent::Whole(event_row::json_of(&commit.event)?),
         };
+        let Commit { event, delta, .. } = commit;
         let by = match delta.user.is_empty() && delta.app.is_empty() {
             true => String::new(),
-            false => by_json(&ChangedBy::event(&commit.key, &event.id))?,
+            false => by_json(&ChangedBy::event(&commit.key, event))?,
         };
         Ok(Self {
             time: event_row::time_of(event, layout)?,

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 use sessile_session::{
-    ChangedBy, ScopeChange, ScopeKey, ScopeState, ScopeWrite, ScopeWritten, SessionError, Version,
+    ChangeWindow, ChangedBy, OverwriteNotes, ScopeChange, ScopeKey, ScopeState, ScopeWrite, ScopeWritten,
+    SessionError, Version,
 };
 
 use crate::batch::Batch;
@@ -19,6 +20,7 @@ pub(crate) enum WriteAnswer {
     Written {
         version: Version,
         state: StoredState,
+        overwrote: OverwriteNotes,
     },
     /// A write with this request id made this version before, and nothing was changed now.
     Known {
@@ -44,11 +46,12 @@ impl Batch<'_> {
         if !texts.is_empty() {
             let note = ChangeNote::new(*time, &by_json(&ChangedBy::request(write))?, delta)?;
             let shared = self.cache.scope_to_change(slot);
-            shared.change(&texts, &note, &evaluated.undo)?;
+            shared.change(&texts, &note, &evaluated.undo, &evaluated.overwrote)?;
             shared.write_history(self.connection, scope, Some(request))?;
         }
         let shared = &mut self.cache[slot];
-        Ok(WriteAnswer::Written { version: shared.version, state: shared.state.copy() })
+        let (version, state, overwrote) = (shared.version, shared.state.copy(), evaluated.overwrote);
+        Ok(WriteAnswer::Written { version, state, overwrote })
     }
 }
 
@@ -62,13 +65,14 @@ pub(crate) fn known(
     let read = || -> Result<ScopeWritten, SessionError> {
         let ScopeState { state, .. } = scope_state_in(&transaction, scope)?;
         let mut state = Arc::unwrap_or_clone(state);
-        let mut changes = history::changes(&transaction, scope, version - 1, usize::MAX)?;
-        let ScopeChange { change, .. } =
+        let mut changes =
+            history::changes(&transaction, scope, ChangeWindow { after: version - 1, ..ChangeWindow::ALL })?;
+        let ScopeChange { change, overwrote, .. } =
             changes.pop().ok_or_else(|| doing("compute an earlier state")("its history is gone"))?;
         for later in &changes {
             later.undo(&mut state).map_err(doing("compute an earlier state"))?;
         }
-        Ok(ScopeWritten { version, state: Arc::new(state), known: Some(change) })
+        Ok(ScopeWritten { version, state: Arc::new(state), known: Some(change), overwrote })
     };
     let written = read();
     transaction.finish().map_err(doing("end reading shared state"))?;

@@ -9,6 +9,8 @@ use crate::failure::doing;
 use crate::layout::Layout;
 use crate::rows::{Owner, StoredState, incarnation};
 use crate::state_text::{StateText, TextChanges};
+use crate::statement::Statement;
+use crate::stored_event::StoredEvent;
 
 pub(crate) struct SessionRow {
     pub(crate) incarnation: Incarnation,
@@ -85,7 +87,7 @@ impl SessionRow {
     pub(crate) fn advance(
         &mut self,
         changes: &TextChanges,
-        event: SessionEvent,
+        event: &StoredEvent,
         update_time: f64,
         bytes: usize,
     ) -> Result<(), SessionError> {
@@ -99,7 +101,7 @@ impl SessionRow {
             if recent.len() == MOST_RECENT {
                 recent.pop_front();
             }
-            recent.push_back(event);
+            recent.push_back(event.to_event());
         }
         self.changed = true;
         Ok(())
@@ -121,7 +123,7 @@ impl SessionRow {
     /// Writes the row if it changed, and returns the length of the text that was written.
     pub(crate) fn write(
         &mut self,
-        connection: &Connection,
+        statements: &mut UpdateSession<'_>,
         layout: Layout,
         key: &SessionKey,
     ) -> Result<usize, SessionError> {
@@ -129,8 +131,8 @@ impl SessionRow {
             return Ok(0);
         }
         let written = match self.state_changed {
-            true => self.write_all(connection, layout, key)?,
-            false => self.write_version(connection, layout, key)?,
+            true => self.write_all(&mut statements.all, layout, key)?,
+            false => self.write_version(&mut statements.version, layout, key)?,
         };
         self.forget_changes();
         Ok(written)
@@ -158,18 +160,32 @@ const TOUCH_SESSION: &str = "
      WHERE app_name = ?1 AND user_id = ?2 AND id = ?3
 ";
 
+/// The statements that write rows of sessions, for all rows of a transaction.
+pub(crate) struct UpdateSession<'c> {
+    all: Statement<'c>,
+    /// Of a row whose state stays as it was.
+    version: Statement<'c>,
+}
+
+impl<'c> UpdateSession<'c> {
+    pub(crate) fn new(connection: &'c Connection) -> Self {
+        let (all, version) = (UPDATE_SESSION, TOUCH_SESSION);
+        Self { all: Statement::new(connection, all), version: Statement::new(connection, version) }
+    }
+}
+
 impl SessionRow {
     fn write_all(
         &mut self,
-        connection: &Connection,
+        statement: &mut Statement<'_>,
         layout: Layout,
         key: &SessionKey,
     ) -> Result<usize, SessionError> {
         let time = layout.write_time(self.update_time).map_err(doing("write a time"))?;
         let (version, bytes, text) = (self.version, self.bytes, self.state.text());
-        connection
-            .prepare_cached(UPDATE_SESSION)
-            .and_then(|mut statement| {
+        statement
+            .get()
+            .and_then(|statement| {
                 statement.execute(params![key.app(), key.user(), key.id(), text, time, version, bytes])
             })
             .map_err(doing("update a session"))?;
@@ -178,14 +194,14 @@ impl SessionRow {
 
     fn write_version(
         &self,
-        connection: &Connection,
+        statement: &mut Statement<'_>,
         layout: Layout,
         key: &SessionKey,
     ) -> Result<usize, SessionError> {
         let time = layout.write_time(self.update_time).map_err(doing("write a time"))?;
-        connection
-            .prepare_cached(TOUCH_SESSION)
-            .and_then(|mut statement| {
+        statement
+            .get()
+            .and_then(|statement| {
                 statement.execute(params![key.app(), key.user(), key.id(), time, self.version, self.bytes])
             })
             .map_err(doing("update a session"))?;

@@ -1,7 +1,7 @@
 //! The row of an application's or a user's state, as the open transaction leaves it.
 
 use rusqlite::{Connection, params};
-use sessile_session::{ScopeKey, SessionError, Undo, Version};
+use sessile_session::{OverwriteNotes, ScopeKey, SessionError, Undo, Version};
 
 use crate::failure::doing;
 use crate::history::{self, ChangeNote, NewRow};
@@ -40,10 +40,11 @@ impl SharedState {
         texts: &TextChanges,
         note: &ChangeNote,
         undo: &Undo,
+        overwrote: &OverwriteNotes,
     ) -> Result<(), SessionError> {
         self.state.apply(texts)?;
         self.version += 1;
-        self.changes.push(self.version, note, undo)?;
+        self.changes.push(self.version, note, undo, overwrote)?;
         (self.time, self.changed) = (note.time, true);
         Ok(())
     }

@@ -3,8 +3,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use sessile_session::{
-    Address, Appended, Commit, EventWindow, Expect, ListQuery, NewSession, ScopeChange, ScopeKey, ScopeState,
-    ScopeWrite, ScopeWritten, SessionError, SessionKey, Store, StoredPage, StoredSession, Version,
+    Address, Appended, ChangeWindow, Commit, EventWindow, Expect, ListQuery, NewSession, ScopeChange,
+    ScopeKey, ScopeState, ScopeWrite, ScopeWritten, SessionError, SessionKey, Store, StoredPage,
+    StoredSession, TrimmedChanges,
 };
 
 use crate::addresses::addresses;
@@ -17,8 +18,9 @@ use crate::migrate::migrate;
 use crate::prepared_commit::PreparedCommit;
 use crate::readers::Readers;
 use crate::scope_write::WriteAnswer;
+use crate::trim::OldScopes;
 use crate::writer::Writer;
-use crate::{history, read, scope_read, scope_write};
+use crate::{history, read, scope_read, scope_write, trim};
 
 /// Sessions in a SQLite file, in google-adk's tables.
 ///
@@ -91,8 +93,8 @@ impl Store for SqliteStore {
         self.writer.write(move |batch| batch.delete(&key, expect)).await
     }
 
-    async fn append(&self, commit: Commit) -> Result<Appended, SessionError> {
-        let prepared = PreparedCommit::new(&commit, self.layout)?;
+    async fn append(&self, mut commit: Commit) -> Result<Appended, SessionError> {
+        let prepared = PreparedCommit::new(&mut commit, self.layout)?;
         let answer = self.writer.write(move |batch| batch.append(&commit, &prepared)).await?;
         answer.parsed()
     }
@@ -105,8 +107,8 @@ impl Store for SqliteStore {
     async fn write_scope(&self, write: ScopeWrite) -> Result<ScopeWritten, SessionError> {
         let scope = write.scope.clone();
         match self.writer.write(move |batch| batch.write_scope(&write)).await? {
-            WriteAnswer::Written { version, state } => {
-                Ok(ScopeWritten { version, state: state.values()?, known: None })
+            WriteAnswer::Written { version, state, overwrote } => {
+                Ok(ScopeWritten { version, state: state.values()?, known: None, overwrote })
             }
             WriteAnswer::Known { version } => {
                 self.readers.read(move |connection| scope_write::known(connection, &scope, version)).await
@@ -117,11 +119,27 @@ impl Store for SqliteStore {
     async fn scope_changes(
         &self,
         scope: &ScopeKey,
-        after: Version,
-        limit: usize,
+        window: ChangeWindow,
     ) -> Result<Vec<ScopeChange>, SessionError> {
         let scope = scope.clone();
-        self.readers.read(move |connection| history::changes(connection, &scope, after, limit)).await
+        self.readers.read(move |connection| history::changes(connection, &scope, window)).await
+    }
+
+    /// Looks with a reading connection, and takes the file's write lock only if there is something to remove.
+    async fn trim_changes(
+        &self,
+        before: f64,
+        after: Option<&ScopeKey>,
+        limit: usize,
+    ) -> Result<TrimmedChanges, SessionError> {
+        let after = after.cloned();
+        let look = move |connection: &mut _| trim::old_scopes(connection, before, after.as_ref(), limit);
+        let OldScopes { scopes, next } = self.readers.read(look).await?;
+        if scopes.is_empty() {
+            return Ok(TrimmedChanges { removed: 0, next });
+        }
+        let removed = self.writer.write(move |batch| batch.trim(&scopes, before, limit)).await?;
+        Ok(TrimmedChanges { removed, next })
     }
 
     async fn addresses(&self, after: Option<&Address>, limit: usize) -> Result<Vec<Address>, SessionError> {

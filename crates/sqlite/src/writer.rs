@@ -99,13 +99,15 @@ impl<T: Send, Work: Fn(&mut Batch<'_>) -> Result<T, SessionError> + Send> Task f
     }
 
     fn finish(self: Box<Self>, failed: Option<SessionError>) {
-        let answer = match (failed, self.answer) {
+        let Self { work, answer, reply } = *self;
+        let answer = match (failed, answer) {
             (Some(error), _) => Err(error),
             (None, Some(answer)) => answer,
             (None, None) => Err(ended()),
         };
+        drop(work); // first: then an event in the answer is the caller's alone, who may change it without a copy
         // The caller may have gone away: what was committed stays committed.
-        drop(self.reply.send(answer));
+        drop(reply.send(answer));
     }
 }
 

@@ -16,7 +16,6 @@ mod support;
 #[path = "support/version_1.rs"]
 mod version_1;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -46,7 +45,6 @@ tests![
     processes_may_open_a_new_file_at_the_same_time,
     processes_appending_at_the_same_time_lose_nothing,
     eight_processes_count_to_1600,
-    eight_processes_operate_1600_times_and_lose_nothing,
     processes_migrate_an_old_file_at_the_same_time,
     a_full_disk_or_an_interrupted_commit_changes_nothing,
     without_any_room_opening_is_an_error,
@@ -152,34 +150,6 @@ async fn eight_processes_count_to_1600(path: PathBuf) {
         let found = found.expect("the session exists");
         assert_eq!((found.version(), found.state().get("user:count")), (200, Some(1600)));
     }
-}
-
-async fn eight_processes_operate_1600_times_and_lose_nothing(path: PathBuf) {
-    let file = File::new(path);
-    let processes: Vec<_> =
-        (0..8).map(|n| Process::operating(file.path(), "shared", &format!("p{n}"), 200)).collect();
-    for process in processes {
-        process.finish();
-    }
-    let service = file.service().await;
-    let session = service.get(&key("shared"), EventWindow::NONE).await.expect("the session is read");
-    let session = session.expect("the session exists");
-    assert_eq!(session.version(), 1600);
-    for (turn, prefix) in (0..).zip(child::PREFIXES) {
-        let in_turn =
-            (0..8).flat_map(|p| (0..200).filter(|n| n % 3 == turn).map(move |n| format!("p{p}-{n}")));
-        let expected: BTreeSet<String> = in_turn.collect();
-        let state = session.state();
-        assert_eq!(state.get(&format!("{prefix}sum")), Some(1600), "{prefix}sum");
-        for name in ["log", "set"] {
-            let items: Vec<String> = state.get(&format!("{prefix}{name}")).expect("a list");
-            assert_eq!(items.len(), expected.len(), "{prefix}{name}");
-            assert_eq!(items.into_iter().collect::<BTreeSet<_>>(), expected, "{prefix}{name}");
-        }
-        let fields: BTreeMap<String, u32> = state.get(&format!("{prefix}fields")).expect("an object");
-        assert!(fields.keys().eq(&expected), "{prefix}fields");
-    }
-    file.check_history(&service).await;
 }
 
 async fn processes_migrate_an_old_file_at_the_same_time(path: PathBuf) {

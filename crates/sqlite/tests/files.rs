@@ -6,6 +6,8 @@ mod batches;
 mod close;
 #[path = "files/foreign.rs"]
 mod foreign;
+#[path = "files/foreign_history.rs"]
+mod foreign_history;
 #[path = "files/history.rs"]
 mod history;
 #[path = "files/migration.rs"]

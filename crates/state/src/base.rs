@@ -6,7 +6,7 @@
 //! - Locks are taken in one order: shards by number, then the index. A change of several keys
 //!   holds all their shards and the index, so nobody sees half of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ use foldhash::fast::RandomState;
 use crate::delta::{Change, Delta};
 use crate::error::StateError;
 use crate::gate::{Gate, GateGuard, Why};
+use crate::journal::{Journal, as_keys};
 use crate::node::{Blocked, Key, Plan};
 use crate::operation::Operations;
 use crate::snapshot::{Index, Snapshot};
@@ -30,6 +31,8 @@ pub(crate) struct Base {
     shards: Box<[Shard; SHARDS]>,
     index: Mutex<Arc<BTreeSet<Key>>>,
     hasher: RandomState,
+    /// What is changed and read, if the state is recorded.
+    pub(crate) journal: Journal,
 }
 
 /// Alone on its cache lines, so that two threads in two shards do not slow each other down.
@@ -47,10 +50,22 @@ impl Base {
             shards: Box::new(std::array::from_fn(|_| Shard(Gate::new(Table::default())))),
             index: Mutex::new(Arc::default()),
             hasher: RandomState::default(),
+            journal: Journal::default(),
         }
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<Slot> {
+        let hash = self.hash(key);
+        let table = self.shard(hash).lock();
+        let value = table.get(hash, key).cloned();
+        if let Some(mut noted) = self.journal.noted_for(key) {
+            noted.read(key, || value.clone().map(SharedValue::from));
+        }
+        value
+    }
+
+    /// The value of a key without counting it as read.
+    pub(crate) fn peek(&self, key: &str) -> Option<Slot> {
         let hash = self.hash(key);
         self.shard(hash).lock().get(hash, key).cloned()
     }
@@ -63,13 +78,20 @@ impl Base {
         let second = (place != other_place).then(|| self.shards[place.max(other_place)].0.lock());
         let last = second.as_ref().unwrap_or(&first);
         let (table, other_table) = if place < other_place { (&first, last) } else { (last, &first) };
-        table.get(hash, key).or_else(|| other_table.get(other_hash, other)).cloned()
+        let value = table.get(hash, key).or_else(|| other_table.get(other_hash, other)).cloned();
+        if let Some(mut noted) = self.journal.noted_for(key) {
+            noted.read(key, || table.get(hash, key).cloned().map(SharedValue::from));
+        }
+        value
     }
 
     /// Writes one key.
     pub(crate) fn put(&self, key: &str, value: Slot) -> Result<(), Why> {
         let hash = self.hash(key);
         let mut table = self.shard(hash).lock_for(&hash)?;
+        if let Some(mut noted) = self.journal.noted_for(key) {
+            noted.set(key, value.clone().into());
+        }
         let old = self.insert(&mut table, hash, key, value);
         drop(table); // before `old`, which may be large
         drop(old);
@@ -81,8 +103,12 @@ impl Base {
         let hash = self.hash(key);
         let mut table = self.shard(hash).lock_for(&hash)?;
         let old = table.remove(hash, key);
-        if old.is_some() {
+        if let Some(old) = &old {
             Arc::make_mut(&mut lock(&self.index)).remove(key);
+            if let Some(mut noted) = self.journal.noted_for(key) {
+                noted.read(key, || Some(old.clone().into()));
+                noted.remove(key);
+            }
         }
         Ok(old)
     }
@@ -99,6 +125,9 @@ impl Base {
         let held = table.get(hash, key).cloned().map(SharedValue::from);
         let value = operations.apply(held.as_ref()).map_err(|source| StateError::operation(key, source))?;
         check(&value)?;
+        if let Some(mut noted) = self.journal.noted_for(key) {
+            noted.operate(&key.into(), operations, held, value.clone());
+        }
         let old = self.insert(&mut table, hash, key, value.into());
         drop(table); // before `old`, which may be large
         drop(old);
@@ -113,11 +142,23 @@ impl Base {
         Ok(table.get(hash, key).cloned())
     }
 
+    /// Notes that the closure of a `modify` is given this value.
+    pub(crate) fn note_claimed(&self, key: &str, value: Option<&Slot>) {
+        if let Some(mut noted) = self.journal.noted_for(key) {
+            noted.claimed(key, || value.cloned().map(SharedValue::from));
+        }
+    }
+
     /// Ends a claim, writing `value` if there is one.
     pub(crate) fn release(&self, key: &str, value: Option<Slot>) {
         let hash = self.hash(key);
         let shard = self.shard(hash);
         let mut table = shard.lock();
+        if let Some(value) = &value
+            && let Some(mut noted) = self.journal.noted_for(key)
+        {
+            noted.set(key, value.clone().into());
+        }
         let old = value.and_then(|value| self.insert(&mut table, hash, key, value));
         shard.release(&mut table, &hash);
         drop(table);
@@ -154,6 +195,7 @@ impl Base {
             }
         }
         let resolved;
+        let intended = delta;
         let delta = match delta.has_operations() {
             false => delta,
             true => {
@@ -166,6 +208,7 @@ impl Base {
                 &resolved
             }
         };
+        self.record(&shards, intended, delta);
         // Kept until the locks are free: dropping a large value takes a while.
         let mut old = Vec::with_capacity(delta.len());
         let mut index = lock(&self.index);
@@ -188,6 +231,51 @@ impl Base {
         }
         drop((index, shards));
         Ok(())
+    }
+
+    /// Brings values that are committed elsewhere in under what is recorded; claims do not matter, because a closure that
+    /// runs keeps the value that it was given as the one that was read.
+    pub(crate) fn absorb(&self, values: BTreeMap<String, Option<SharedValue>>) {
+        let values = as_keys(values);
+        let which = values.iter().fold(0, |shards, (key, _)| shards | 1 << place(self.hash(key)));
+        let mut shards = self.lock_shards(which);
+        let mut index = lock(&self.index);
+        let Some(mut noted) = self.journal.noted() else { return };
+        for (key, committed) in &values {
+            let Some(shown) = noted.shown(key, committed) else { continue };
+            let hash = self.hash(key);
+            let Some(table) = shards[place(hash)].as_mut() else { continue };
+            match shown {
+                Some(value) => {
+                    if let Inserted::New(key) = table.insert(hash, key, value.into(), &self.hasher) {
+                        Arc::make_mut(&mut index).insert(key);
+                    }
+                }
+                None => {
+                    if table.remove(hash, key).is_some() {
+                        Arc::make_mut(&mut index).remove(key);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Notes the changes of several keys before they are made, if the state is recorded.
+    fn record(&self, shards: &Locked<'_>, intended: &Delta, results: &Delta) {
+        let Some(mut noted) = self.journal.noted() else { return };
+        for (key, change) in intended.entries().filter(|(key, _)| noted.keeps(key)).collect::<Vec<_>>() {
+            match (change, results.get(key)) {
+                (Change::Set(value), _) => noted.set(key, value.clone()),
+                (Change::Remove, _) => noted.remove(key),
+                (Change::Operate(operations), Some(Change::Set(after))) => {
+                    let hash = self.hash(key);
+                    let table = shards[place(hash)].as_ref();
+                    let before = table.and_then(|table| table.get(hash, key)).cloned();
+                    noted.operate(key, operations, before.map(SharedValue::from), after.clone());
+                }
+                (Change::Operate(_), _) => unreachable!("operations come to values"),
+            }
+        }
     }
 
     fn insert(&self, table: &mut Table, hash: Hash, key: &str, value: Slot) -> Option<Slot> {

@@ -34,7 +34,10 @@ impl Changes {
     }
 
     pub(crate) fn iter(&self) -> Iter<'_> {
-        self.starting_at("")
+        match self {
+            Self::Few(list) => Iter::Few(list.iter()),
+            Self::Many(tree) => Iter::Many(tree.range::<str, _>(..)),
+        }
     }
 
     /// The changes from `start` on.
@@ -66,6 +69,14 @@ impl Changes {
         }
     }
 
+    /// Adds a change of a key that comes after all others.
+    pub(crate) fn push(&mut self, key: Key, change: Change) {
+        match self {
+            Self::Few(list) if list.len() < FEW => list.push((key, change)),
+            _ => drop(self.insert(key, change)),
+        }
+    }
+
     pub(crate) fn remove(&mut self, key: &str) -> Option<Change> {
         match self {
             Self::Few(list) => place(list, key).ok().map(|at| list.remove(at).1),
@@ -93,6 +104,12 @@ fn place(list: &[(Key, Change)], key: &str) -> Result<usize, usize> {
 pub(crate) enum Iter<'a> {
     Few(std::slice::Iter<'a, (Key, Change)>),
     Many(btree_map::Range<'a, Key, Change>),
+}
+
+impl Default for Iter<'_> {
+    fn default() -> Self {
+        Self::Few([].iter())
+    }
 }
 
 impl<'a> Iterator for Iter<'a> {
@@ -159,6 +176,9 @@ mod tests {
                 let rest = tree.range::<str, _>((Included(start), Unbounded));
                 assert!(changes.starting_at(start).eq(rest));
             }
+            let mut pushed = Changes::default();
+            tree.iter().for_each(|(key, change)| pushed.push(key.clone(), change.clone()));
+            assert_eq!(changes, pushed);
             let other: Changes =
                 tree.iter().rev().map(|(key, change)| (key.clone(), change.clone())).collect();
             assert_eq!(changes, other);

@@ -6,7 +6,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::changes::Changes;
+use crate::changes::{Changes, Iter};
 use crate::error::StateError;
 use crate::node::Key;
 use crate::operation::{Operation, OperationError, Operations};
@@ -129,7 +129,7 @@ impl Delta {
 
     /// Whether some of its changes are operations.
     pub fn has_operations(&self) -> bool {
-        self.operations().next().is_some()
+        self.entries().any(|(_, change)| matches!(change, Change::Operate(_)))
     }
 
     /// Sets a key, in place of what the delta said about it.
@@ -225,6 +225,40 @@ impl Delta {
         Ok(resolved)
     }
 
+    /// A delta of these changes; of several changes of a key the last one counts.
+    pub fn from_changes(changes: impl IntoIterator<Item = (Arc<str>, Change)>) -> Self {
+        changes.into_iter().collect::<Changes>().into()
+    }
+
+    /// The same keys with other changes, the first error instead.
+    ///
+    /// # Errors
+    ///
+    /// That of `change`.
+    pub fn try_map<E>(
+        &self,
+        mut change: impl FnMut(&Arc<str>, &Change) -> Result<Change, E>,
+    ) -> Result<Self, E> {
+        let mut changes = Changes::default();
+        for (key, before) in self.entries() {
+            changes.push(key.clone(), change(key, before)?);
+        }
+        Ok(changes.into())
+    }
+
+    /// The operations alone, without the keys that are set or removed.
+    #[must_use]
+    pub fn only_operations(&self) -> Self {
+        let is_operation = |(_, change): &(&Arc<str>, &Change)| matches!(change, Change::Operate(_));
+        match self.entries().all(|entry| is_operation(&entry)) {
+            true => self.clone(),
+            false => {
+                let entries = self.entries().filter(is_operation);
+                Self::from_changes(entries.map(|(key, change)| (key.clone(), change.clone())))
+            }
+        }
+    }
+
     /// Keeps the changes of the keys that `keep` wants.
     pub fn retain(&mut self, keep: impl FnMut(&str) -> bool) {
         if let Some(changes) = &mut self.changes {
@@ -234,15 +268,19 @@ impl Delta {
 
     /// Separates the changes by scope, prefixes taken off, `temp:` keys dropped.
     pub fn split(&self) -> ScopedDelta {
+        if self.iter().all(|(key, _)| Scope::of(key).0 == Scope::Session) {
+            return ScopedDelta { session: self.clone(), ..ScopedDelta::default() }; // their names are the keys
+        }
         let (mut app, mut user, mut session) = <(Changes, Changes, Changes)>::default();
         for (key, change) in self.entries() {
             let (scope, name) = Scope::of(key);
+            // Keys are in order, and so are the names of those that have the same prefix.
             match scope {
-                Scope::App => app.insert(name.into(), change.clone()),
-                Scope::User => user.insert(name.into(), change.clone()),
-                Scope::Session => session.insert(key.clone(), change.clone()), // its name is the key
-                Scope::Temp => continue,                                       // never stored
-            };
+                Scope::App => app.push(name.into(), change.clone()),
+                Scope::User => user.push(name.into(), change.clone()),
+                Scope::Session => session.push(key.clone(), change.clone()),
+                Scope::Temp => {} // never stored
+            }
         }
         ScopedDelta { app: app.into(), user: user.into(), session: session.into() }
     }
@@ -272,7 +310,7 @@ impl Delta {
 
     /// The changes in key order, with the keys as the delta shares them: cloning one copies no text.
     pub fn entries(&self) -> impl Iterator<Item = (&Arc<str>, &Change)> {
-        self.changes.iter().flat_map(|changes| changes.iter())
+        self.changes.as_deref().map_or_else(Iter::default, Changes::iter)
     }
 }
 
@@ -421,6 +459,19 @@ pub struct ScopedDelta {
     pub user: Delta,
     /// Changes of all keys without those prefixes.
     pub session: Delta,
+}
+
+impl ScopedDelta {
+    /// What happens to a key, which has its prefix.
+    pub fn get(&self, key: &str) -> Option<&Change> {
+        let (scope, name) = Scope::of(key);
+        match scope {
+            Scope::App => self.app.get(name),
+            Scope::User => self.user.get(name),
+            Scope::Session => self.session.get(name),
+            Scope::Temp => None,
+        }
+    }
 }
 
 /// Separates a map of prefixed keys into the three stored scopes; `temp:` keys are dropped.

@@ -1,4 +1,5 @@
 use crate::operation::OperationError;
+use crate::reducer::Reducer;
 use crate::schema::SchemaError;
 
 /// Why a read or a write of [`State`](crate::State) was refused.
@@ -60,6 +61,20 @@ pub enum StateError {
         source: OperationError,
     },
 
+    /// The reducer that is declared for the key cannot express this change as an operation.
+    #[error(
+        "state key `{key}` has the reducer `{reducer}`, which cannot express {change}; \
+         call `replace` to set the key whatever other writers do"
+    )]
+    Reducer {
+        /// The key that was to be changed.
+        key: String,
+        /// The reducer that is declared for it.
+        reducer: &'static str,
+        /// What the change would have been.
+        change: &'static str,
+    },
+
     /// The state's schema does not allow this write.
     #[error(transparent)]
     Schema(#[from] SchemaError),
@@ -68,6 +83,10 @@ pub enum StateError {
 impl StateError {
     pub(crate) fn operation(key: &str, source: OperationError) -> Self {
         Self::Operation { key: key.to_owned(), source }
+    }
+
+    pub(crate) fn reducer(key: &str, reducer: Reducer, change: &'static str) -> Self {
+        Self::Reducer { key: key.to_owned(), reducer: reducer.name(), change }
     }
 }
 
@@ -115,10 +134,14 @@ impl serde::ser::Error for NotJson {
 
 /// What a type says about a value, without texts that come from the value.
 pub(crate) fn reason(error: &serde_json::Error) -> String {
-    let text = error.to_string();
+    without_texts(&error.to_string())
+}
+
+/// A message without texts that come from a value: what stands between quotes may be secret.
+pub(crate) fn without_texts(text: &str) -> String {
     let text = match (text.find('"'), text.rfind('"')) {
         (Some(start), Some(end)) if start < end => format!("{}…{}", &text[..=start], &text[end..]),
-        _ => text,
+        _ => text.to_owned(),
     };
     if text.chars().count() > 200 { text.chars().take(200).chain(['…']).collect() } else { text }
 }

@@ -86,6 +86,25 @@ impl State {
         self.try_set(key.key, value)
     }
 
+    /// [`replace`](Self::replace) with a typed key.
+    ///
+    /// # Panics
+    ///
+    /// As [`replace`](Self::replace).
+    #[track_caller]
+    pub fn replace_key<T: Serialize>(&self, key: &StateKey<T>, value: T) {
+        self.replace(key.key, value);
+    }
+
+    /// [`try_replace`](Self::try_replace) with a typed key.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_replace`](Self::try_replace).
+    pub fn try_replace_key<T: Serialize>(&self, key: &StateKey<T>, value: T) -> Result<(), StateError> {
+        self.try_replace(key.key, value)
+    }
+
     /// [`with`](Self::with) with a typed key.
     pub fn with_key<T, R>(&self, key: &StateKey<T>, read: impl FnOnce(&Value) -> R) -> Option<R> {
         self.with(key.key, read)

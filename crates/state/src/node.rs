@@ -8,6 +8,7 @@ use crate::error::StateError;
 use crate::gate::Why;
 use crate::operation::Operations;
 use crate::overlay::Overlay;
+use crate::reducer::Reducer;
 use crate::snapshot::{Index, Snapshot};
 use crate::value::{SharedValue, Slot};
 
@@ -77,11 +78,26 @@ impl Node {
         both!(self, node => node.try_apply(delta, mine))
     }
 
-    /// Whether this is a view that sets or removes the key: what it shows does not depend on what is below.
-    pub(crate) fn replaces(&self, key: &str) -> bool {
+    /// The value of a key without counting it as read.
+    pub(crate) fn peek(&self, key: &str) -> Option<Slot> {
         match self {
-            Self::Base(_) => false,
-            Self::Overlay(overlay) => overlay.replaces(key),
+            Self::Base(base) => base.peek(key),
+            Self::Overlay(overlay) => overlay.peek(key),
+        }
+    }
+
+    /// Notes that all keys were listed, in every view from here down that keeps its reads.
+    pub(crate) fn note_listing(&self) {
+        if let Self::Overlay(overlay) = self {
+            overlay.note_listing();
+        }
+    }
+
+    /// Makes a view show a value under a key by an operation of the key's reducer; a base is simply set.
+    pub(crate) fn reduce(&self, key: &str, reducer: Reducer, value: SharedValue) -> Result<(), StateError> {
+        match self {
+            Self::Base(_) => self.put(key, value.into()),
+            Self::Overlay(overlay) => overlay.reduce(key, reducer, &value),
         }
     }
 
@@ -161,10 +177,34 @@ pub(crate) struct Claimed<'a> {
 }
 
 impl Claimed<'_> {
+    /// Counts the value as read; a claim that only keeps others away does not.
+    pub(crate) fn note_read(&self) {
+        if let Node::Base(base) = self.node {
+            base.note_claimed(self.key, self.value.as_ref());
+        }
+    }
+
     /// Writes the new value and ends the claim.
     pub(crate) fn finish(mut self, value: Slot) {
         self.ended = true;
         both!(self.node, node => node.release(self.key, Some(value)));
+    }
+
+    /// Makes a view show `value` by an operation of the key's reducer, and ends the claim; a base is simply set.
+    /// `shown` is the value that the claim found.
+    pub(crate) fn finish_reduced(
+        mut self,
+        reducer: Reducer,
+        shown: Option<&SharedValue>,
+        value: SharedValue,
+    ) -> Result<(), StateError> {
+        let Node::Overlay(overlay) = self.node else {
+            self.finish(value.into());
+            return Ok(());
+        };
+        let Some(operation) = reducer.difference(self.key, shown, &value)? else { return Ok(()) };
+        self.ended = true;
+        overlay.release_operating(self.key, operation)
     }
 }
 

@@ -59,6 +59,22 @@ pub(crate) fn add(one: &Number, other: &Number) -> Result<Number, OperationError
     Number::from_f64(sum).ok_or(OperationError::OutOfRange { range: "64-bit floats" })
 }
 
+/// What must be added to `from` to get `to`; `None` if no number that can be added does it.
+pub(crate) fn difference(from: &Number, to: &Number) -> Option<Number> {
+    if let (Some(from), Some(to)) = (integer(from), integer(to)) {
+        let by = to - from;
+        return i64::try_from(by).map(Number::from).or_else(|_| u64::try_from(by).map(Number::from)).ok();
+    }
+    Number::from_f64(float(to) - float(from))
+}
+
+/// The sum of two integers, if it is a 64-bit integer too.
+pub(crate) fn add_integers(one: &Number, other: &Number) -> Option<Number> {
+    integer(one)?;
+    integer(other)?;
+    add(one, other).ok()
+}
+
 /// Compares two numbers by value, without rounding either.
 pub(crate) fn compare(one: &Number, other: &Number) -> Ordering {
     match (integer(one), integer(other)) {
@@ -66,6 +82,22 @@ pub(crate) fn compare(one: &Number, other: &Number) -> Ordering {
         (Some(one), None) => compare_to_float(one, float(other)),
         (None, Some(other)) => compare_to_float(other, float(one)).reverse(),
         (None, None) => float(one).partial_cmp(&float(other)).unwrap_or(Ordering::Equal),
+    }
+}
+
+/// The larger of two bounds.
+pub(crate) fn larger(one: Option<Number>, other: Option<Number>) -> Option<Number> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(if compare(&one, &other).is_lt() { other } else { one }),
+        (one, other) => one.or(other),
+    }
+}
+
+/// The smaller of two bounds.
+pub(crate) fn smaller(one: Option<Number>, other: Option<Number>) -> Option<Number> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(if compare(&one, &other).is_gt() { other } else { one }),
+        (one, other) => one.or(other),
     }
 }
 

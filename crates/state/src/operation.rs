@@ -157,6 +157,14 @@ impl Operation {
         }
     }
 
+    /// The number that the operation adds, if it is an addition.
+    pub fn addend(&self) -> Option<&Number> {
+        match &self.0 {
+            Kind::Add { by, .. } => Some(by),
+            Kind::Append(_) | Kind::Union(_) | Kind::Merge(_) => None,
+        }
+    }
+
     /// The items that the operation adds to a list at the most; none for other operations.
     pub fn items(&self) -> &[SharedValue] {
         match &self.0 {
@@ -395,6 +403,35 @@ impl Operations {
             return Err(format!("the list is empty; {SHAPES}"));
         }
         Ok(Self(Arc::new(operations)))
+    }
+
+    /// The operations with bounds for what they come to. Where one of them has bounds of its own, the tighter ones hold.
+    pub(crate) fn bounded(&self, least: Option<&Number>, most: Option<&Number>) -> Self {
+        let mut bounded = self.clone();
+        if let Some(Operation(Kind::Add { min, max, .. })) = Arc::make_mut(&mut bounded.0).last_mut() {
+            *min = number::larger(min.take(), least.cloned());
+            *max = number::smaller(max.take(), most.cloned());
+        }
+        bounded
+    }
+
+    /// Adds operations at the end, and joins neighbouring additions of integers without bounds, so that a counter that is
+    /// changed often stays one operation.
+    pub(crate) fn extend_joining(&mut self, later: &Self) {
+        let all = Arc::make_mut(&mut self.0);
+        for operation in later.iter() {
+            let joined = match (all.last().map(|last| &last.0), &operation.0) {
+                (
+                    Some(Kind::Add { by: one, min: None, max: None }),
+                    Kind::Add { by: other, min: None, max: None },
+                ) => number::add_integers(one, other),
+                _ => None,
+            };
+            match (joined, all.last_mut()) {
+                (Some(by), Some(last)) => last.0 = Kind::Add { by, min: None, max: None },
+                _ => all.push(operation.clone()),
+            }
+        }
     }
 
     /// Adds operations at the end.

@@ -9,8 +9,11 @@ use crate::delta::{Change, Delta};
 use crate::error::StateError;
 use crate::gate::{Gate, GateGuard, Why};
 use crate::node::{ATTEMPTS, Blocked, Claimed, Key, Node, Plan};
-use crate::operation::Operations;
+use crate::operation::{Operation, Operations};
+use crate::reads::{Reads, Seen};
+use crate::reducer::Reducer;
 use crate::snapshot::{Index, Snapshot};
+use crate::sync::{Mutex, lock};
 use crate::value::{SharedValue, Slot};
 
 pub(crate) struct Overlay {
@@ -18,6 +21,19 @@ pub(crate) struct Overlay {
     pending: Gate<Delta, Key>,
     /// How many views there are from here down, this one included.
     depth: usize,
+    /// What was read below, if the view keeps it. Its lock comes after that of `pending`.
+    seen: Option<Mutex<Seen>>,
+    /// Whether a key that was read shows the same value from then on.
+    repeats: bool,
+}
+
+/// Why a value below is looked up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    /// It is handed to the caller, who may compute from it.
+    Read,
+    /// Only to see whether an operation can be applied to it.
+    Check,
 }
 
 /// How many views may stand on each other: reads go down through all of them.
@@ -28,13 +44,69 @@ impl Overlay {
     ///
     /// If too many views would stand on each other.
     #[track_caller]
-    pub(crate) fn new(below: Arc<Node>) -> Self {
+    pub(crate) fn new(below: Arc<Node>, keeps_reads: bool) -> Self {
         let depth = 1 + below.depth();
         assert!(
             depth <= MAX_DEPTH,
             "more than {MAX_DEPTH} delta views stand on each other; commit some of them"
         );
-        Self { below, pending: Gate::new(Delta::new()), depth }
+        let seen = keeps_reads.then(Mutex::default);
+        Self { below, pending: Gate::new(Delta::new()), depth, seen, repeats: true }
+    }
+
+    /// With reads that always look below.
+    pub(crate) fn with_latest_reads(self) -> Self {
+        Self { repeats: false, ..self }
+    }
+
+    /// What was read through this view, as it was first read.
+    pub(crate) fn reads(&self) -> Reads {
+        self.seen.as_ref().map_or_else(Reads::default, |seen| lock(seen).reads())
+    }
+
+    /// Counts a key as read with this value.
+    pub(crate) fn mark_read(&self, key: &str, value: Option<SharedValue>) {
+        if let Some(seen) = &self.seen {
+            lock(seen).put(key, value);
+        }
+    }
+
+    /// Notes that all keys were listed, here and in the views below.
+    pub(crate) fn note_listing(&self) {
+        if let Some(seen) = &self.seen {
+            lock(seen).everything = true;
+        }
+        self.below.note_listing();
+    }
+
+    /// Forgets what was read, once the pending changes are gone.
+    fn forget_reads(&self) {
+        if let Some(seen) = &self.seen {
+            *lock(seen) = Seen::default();
+        }
+    }
+
+    /// The value of a key in the state below. A view that keeps its reads looks once and shows the same value from
+    /// then on: what the caller computes is then computed from the very value that is reported as read.
+    fn beneath(&self, key: &str, why: Use) -> Option<Slot> {
+        let look = || match why {
+            Use::Read => self.below.get(key),
+            Use::Check => self.below.peek(key),
+        };
+        match &self.seen {
+            None => look(),
+            Some(seen) if !self.repeats => {
+                let value = look();
+                if why == Use::Read {
+                    lock(seen).put(key, value.clone().map(SharedValue::from));
+                }
+                value
+            }
+            Some(seen) => {
+                let value = lock(seen).look(key, why == Use::Read, look);
+                value.map(Slot::from)
+            }
+        }
     }
 
     pub(crate) fn depth(&self) -> usize {
@@ -54,11 +126,20 @@ impl Overlay {
 
     /// The lock is held until what is below is read, or a commit in between would hide the key.
     pub(crate) fn get(&self, key: &str) -> Option<Slot> {
-        self.current(&self.pending.lock(), key)
+        self.current(&self.pending.lock(), key, Use::Read)
+    }
+
+    /// The value of a key without counting it as read.
+    pub(crate) fn peek(&self, key: &str) -> Option<Slot> {
+        self.current(&self.pending.lock(), key, Use::Check)
     }
 
     pub(crate) fn get_either(&self, key: &str, other: &str) -> Option<Slot> {
         let pending = self.pending.lock();
+        if self.seen.is_some() {
+            let first = self.current(&pending, key, Use::Read);
+            return first.or_else(|| self.current(&pending, other, Use::Read));
+        }
         match (pending.get(key), pending.get(other)) {
             (Some(Change::Set(value)), _) => Some(value.clone().into()),
             (Some(Change::Remove), Some(Change::Set(value))) => Some(value.clone().into()),
@@ -68,7 +149,8 @@ impl Overlay {
             (None, Some(Change::Remove)) => self.below.get(key),
             (None, None) => self.below.get_either(key, other),
             (Some(Change::Operate(_)), _) | (_, Some(Change::Operate(_))) => {
-                self.current(&pending, key).or_else(|| self.current(&pending, other))
+                let first = self.current(&pending, key, Use::Read);
+                first.or_else(|| self.current(&pending, other, Use::Read))
             }
         }
     }
@@ -82,7 +164,7 @@ impl Overlay {
     pub(crate) fn take(&self, key: &str) -> Result<Option<Slot>, Why> {
         let key = Key::from(key);
         let mut pending = self.pending.lock_for(&key)?;
-        let old = self.current(&pending, &key);
+        let old = self.current(&pending, &key, Use::Read);
         if old.is_some() {
             pending.insert(key, Change::Remove);
         }
@@ -99,16 +181,27 @@ impl Overlay {
     ) -> Result<(), StateError> {
         let key = Key::from(key);
         let mut pending = self.pending.lock_for(&key).map_err(|why| why.on(&key))?;
-        let shown = self.current(&pending, &key).map(SharedValue::from);
+        let shown = self.current(&pending, &key, Use::Check).map(SharedValue::from);
         let value = operations.apply(shown.as_ref()).map_err(|source| StateError::operation(&key, source))?;
         check(&value)?;
         pending.compose(key, &Change::Operate(operations.clone()))
     }
 
+    /// Makes the view show a value under a key by an operation of the key's reducer.
+    pub(crate) fn reduce(&self, key: &str, reducer: Reducer, value: &SharedValue) -> Result<(), StateError> {
+        let key = Key::from(key);
+        let mut pending = self.pending.lock_for(&key).map_err(|why| why.on(&key))?;
+        let shown = self.current(&pending, &key, Use::Check).map(SharedValue::from);
+        match reducer.difference(&key, shown.as_ref(), value)? {
+            Some(operation) => pending.compose(key, &Change::Operate(operation.into())),
+            None => Ok(()),
+        }
+    }
+
     pub(crate) fn claim(&self, key: &str) -> Result<Option<Slot>, Why> {
         let key = Key::from(key);
         let mut pending = self.pending.lock_for(&key)?;
-        let value = self.current(&pending, &key);
+        let value = self.current(&pending, &key, Use::Read);
         pending.claim(key);
         Ok(value)
     }
@@ -120,6 +213,14 @@ impl Overlay {
         if let Some(value) = value {
             pending.insert(key, Change::Set(value.into()));
         }
+    }
+
+    /// Ends a claim with an operation; what the key shows has not changed since the claim.
+    pub(crate) fn release_operating(&self, key: &str, operation: Operation) -> Result<(), StateError> {
+        let key = Key::from(key);
+        let mut pending = self.pending.lock();
+        self.pending.release(&mut pending, &key);
+        pending.compose(key, &Change::Operate(operation.into()))
     }
 
     pub(crate) fn try_apply(&self, delta: &Delta, mine: bool) -> Result<(), Blocked> {
@@ -162,9 +263,9 @@ impl Overlay {
         self.pending.lock().clone()
     }
 
-    /// Whether the key is set or removed here.
-    pub(crate) fn replaces(&self, key: &str) -> bool {
-        matches!(self.pending.lock().get(key), Some(Change::Set(_) | Change::Remove))
+    /// Makes changes in the state below that `plan` decides on.
+    pub(crate) fn write_below(&self, plan: &mut Plan<'_>) -> Result<(), StateError> {
+        self.below.write(plan)
     }
 
     /// Moves all pending changes into the state below, at one moment. A `modify` of this view that
@@ -178,6 +279,7 @@ impl Overlay {
         match applied {
             Ok(()) => {
                 *pending = Delta::new();
+                self.forget_reads();
                 return Ok(());
             }
             Err(Blocked::Refused(error)) => return Err(error),
@@ -192,6 +294,7 @@ impl Overlay {
             let applied = self.below.try_apply(&pending, true);
             if applied.is_ok() {
                 *pending = Delta::new();
+                self.forget_reads();
             }
             drop((pending, claims));
             match applied {
@@ -209,6 +312,7 @@ impl Overlay {
         match self.pending.lock_unclaimed() {
             Ok(mut pending) => {
                 *pending = Delta::new();
+                self.forget_reads();
                 Ok(())
             }
             Err((why, key)) => Err(why.on(key.as_deref().unwrap_or(""))),
@@ -234,19 +338,19 @@ impl Overlay {
         }
     }
 
-    fn current(&self, pending: &Delta, key: &str) -> Option<Slot> {
+    fn current(&self, pending: &Delta, key: &str, why: Use) -> Option<Slot> {
         match pending.get(key) {
             Some(Change::Set(value)) => Some(value.clone().into()),
             Some(Change::Remove) => None,
             Some(Change::Operate(operations)) => {
-                let below = self.below.get(key).map(SharedValue::from);
+                let below = self.beneath(key, why).map(SharedValue::from);
                 match operations.apply(below.as_ref()) {
                     Ok(value) => Some(value.into()),
                     // What is below has changed so that the commit will be refused; until then it shows as it is.
                     Err(_) => below.map(Slot::from),
                 }
             }
-            None => self.below.get(key),
+            None => self.beneath(key, why),
         }
     }
 }

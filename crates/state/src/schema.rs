@@ -1,21 +1,26 @@
-use std::any::type_name;
 use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Bound::{Included, Unbounded};
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Number, Value};
 
-use crate::error::{reason, short_name};
+use crate::delta::{Change, Delta};
 use crate::key::StateKey;
 use crate::nearest::nearest;
+use crate::operation::{Operation, Operations};
+use crate::reducer::{Reducer, Reducers};
 use crate::snapshot::Snapshot;
 use crate::value::type_of;
+use crate::value_type::{Misfit, ValueType};
 
 /// Which keys a state may hold, and the types of their values.
 ///
-/// Every write through [`State::with_schema`](crate::State::with_schema) is checked: a key that
-/// is not declared, or a value that does not read as the declared type, is refused. Keys with a
-/// prefix are free as long as no key with that prefix is declared; the first declaration closes
-/// the prefix too.
+/// A `SessionService` with a schema checks every commit with it; every write through
+/// [`State::with_schema`](crate::State::with_schema) is checked at once. A key that is not declared, a
+/// value that is not of the declared type and a number outside the declared bounds are refused. Keys with
+/// a prefix are free as long as no key with that prefix is declared; the first declaration closes the
+/// prefix too. A key may always be removed.
 ///
 /// ```
 /// use sessile_state::{State, StateSchema};
@@ -38,13 +43,13 @@ use crate::value::type_of;
 #[derive(Debug, Clone, Default)]
 pub struct StateSchema {
     keys: BTreeMap<String, Declared>,
+    reducers: Reducers,
 }
 
+/// What is declared of one key.
 #[derive(Debug, Clone)]
 struct Declared {
-    /// The Rust type's name without its paths.
-    type_name: String,
-    check: fn(&Value) -> Result<(), serde_json::Error>,
+    value_type: ValueType,
 }
 
 impl StateSchema {
@@ -53,15 +58,10 @@ impl StateSchema {
         Self::default()
     }
 
-    /// Declares a key, prefix included, with the type of its value. `Option<T>` also takes null.
+    /// Declares a key, prefix included, with the Rust type of its value. `Option<T>` also takes null.
     #[must_use]
-    pub fn key<T: DeserializeOwned>(mut self, key: impl Into<String>) -> Self {
-        let declared = Declared {
-            type_name: short_name(type_name::<T>()),
-            check: |value| T::deserialize(value).map(drop),
-        };
-        self.keys.insert(key.into(), declared);
-        self
+    pub fn key<T: DeserializeOwned>(self, key: impl Into<String>) -> Self {
+        self.declare(key, ValueType::of::<T>())
     }
 
     /// Declares a typed key.
@@ -70,21 +70,85 @@ impl StateSchema {
         self.key::<T>(key.key())
     }
 
+    /// Declares a key, prefix included, with any type and its bounds.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use sessile_state::{StateSchema, ValueType};
+    ///
+    /// let schema = StateSchema::new().declare("user:points", ValueType::integer().at_least(0));
+    /// assert_eq!(
+    ///     schema.check("user:points", &json!(-1)).unwrap_err().to_string(),
+    ///     "state key `user:points` is declared as `integer` and cannot hold -1, which is below the minimum 0",
+    /// );
+    /// ```
+    #[must_use]
+    pub fn declare(mut self, key: impl Into<String>, value_type: ValueType) -> Self {
+        self.keys.insert(key.into(), Declared { value_type });
+        self
+    }
+
+    /// Declares how a key changes when several writers set it at the same time; the key need not have a type.
+    ///
+    /// Callbacks and tools that set it make an operation, see [`Reducer`]. So does a write that says what it was
+    /// computed from; one that does not replaces the value.
+    #[must_use]
+    pub fn reducer(mut self, key: impl Into<String>, reducer: Reducer) -> Self {
+        self.reducers.insert(key.into(), reducer);
+        self
+    }
+
+    /// The keys that have a reducer.
+    pub fn reducers(&self) -> &Reducers {
+        &self.reducers
+    }
+
     /// Whether `key` may hold `value`.
     ///
     /// # Errors
     ///
     /// [`SchemaError`] says why not.
     pub fn check(&self, key: &str, value: &Value) -> Result<(), SchemaError> {
-        let Some(declared) = self.keys.get(key) else {
-            return if self.is_free(key) { Ok(()) } else { Err(self.undeclared(key, value)) };
-        };
-        (declared.check)(value).map_err(|error| SchemaError::WrongType {
-            key: key.to_owned(),
-            declared: declared.type_name.clone(),
-            given: type_of(value),
-            reason: reason(&error),
-        })
+        match self.keys.get(key) {
+            Some(declared) => declared.value_type.check(value).map_err(|misfit| {
+                let (key, declared) = (key.to_owned(), declared.value_type.to_string());
+                match misfit {
+                    Misfit::Type(reason) => {
+                        SchemaError::WrongType { key, declared, given: type_of(value), reason }
+                    }
+                    Misfit::Bound { given, bound, below } => {
+                        SchemaError::OutOfBounds { key, declared, given, bound, below }
+                    }
+                }
+            }),
+            None => self.check_free(key, || type_of(value)),
+        }
+    }
+
+    /// The changes of a delta, keys with their prefixes, if the schema allows them: every value that is set, and
+    /// every operand of an operation. Additions carry the declared bounds from here on, so that the store refuses a
+    /// sum outside of them; where they have bounds of their own, the tighter ones hold.
+    ///
+    /// What an operation makes of the value that is stored is not known here: see `docs/state.md` for what is left
+    /// unchecked.
+    ///
+    /// # Errors
+    ///
+    /// [`SchemaError`] for the first change that it does not allow.
+    pub fn admit(&self, delta: &Delta) -> Result<Delta, SchemaError> {
+        let mut admitted = delta.clone();
+        for (key, change) in delta.entries() {
+            match change {
+                Change::Set(value) => self.check(key, value)?,
+                Change::Remove => {}
+                Change::Operate(operations) => {
+                    if let Some(bounded) = self.bounded(key, operations)? {
+                        admitted.insert(key.clone(), Change::Operate(bounded));
+                    }
+                }
+            }
+        }
+        Ok(admitted)
     }
 
     /// Everything in a state that the schema does not allow, in key order.
@@ -93,48 +157,157 @@ impl StateSchema {
         state.iter().filter_map(|(key, value)| self.check(key, &value).err()).collect()
     }
 
-    /// Whether the key has a prefix that the schema says nothing about.
-    fn is_free(&self, key: &str) -> bool {
-        match key.find(':') {
-            None => false,
-            Some(colon) => !self.keys.keys().any(|declared| declared.starts_with(&key[..=colon])),
+    /// The operations on a key with the bounds that are declared for it, if there are any.
+    fn bounded(&self, key: &str, operations: &Operations) -> Result<Option<Operations>, SchemaError> {
+        let Some(Declared { value_type }) = self.keys.get(key) else {
+            let name = || operations.iter().next().map_or("nothing", operation_name);
+            return self.check_free(key, name).map(|()| None);
+        };
+        for operation in operations.iter() {
+            value_type.check_operation(operation).map_err(|misfit| {
+                let (key, declared) = (key.to_owned(), value_type.to_string());
+                let reason = match misfit {
+                    Misfit::Type(reason) => reason,
+                    Misfit::Bound { given, bound, below } => out_of_bounds(&given, &bound, below),
+                };
+                SchemaError::WrongOperand { key, declared, operation: operation.name(), reason }
+            })?;
         }
+        Ok(match value_type.bounds() {
+            (None, None) => None,
+            (min, max) => Some(operations.bounded(min, max)),
+        })
     }
 
-    fn undeclared(&self, key: &str, value: &Value) -> SchemaError {
+    /// Refuses a key that is not declared, unless it has a prefix that the schema says nothing about.
+    fn check_free(&self, key: &str, given: impl FnOnce() -> &'static str) -> Result<(), SchemaError> {
+        let is_free = key.find(':').is_some_and(|colon| {
+            let prefix = &key[..=colon];
+            let mut declared = self.keys.range::<str, _>((Included(prefix), Unbounded));
+            declared.next().is_none_or(|(first, _)| !first.starts_with(prefix))
+        });
+        if is_free {
+            return Ok(());
+        }
         let nearest = nearest(key, self.keys.keys().map(String::as_str)).map(str::to_owned);
-        SchemaError::Undeclared { key: key.to_owned(), given: type_of(value), nearest }
+        Err(SchemaError::Undeclared { key: key.to_owned(), given: given(), nearest })
     }
 }
 
-/// Why a schema refuses a value.
-#[derive(Debug, thiserror::Error)]
+/// An operation with its article, as it is told where the type of a value would be.
+fn operation_name(operation: &Operation) -> &'static str {
+    match operation.name() {
+        "add" => "an addition",
+        "append" => "items to append",
+        _ => "a union",
+    }
+}
+
+/// Why a schema refuses a change.
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum SchemaError {
     /// The schema does not declare the key.
-    #[error("state key `{key}` ({given}) is not declared in the schema{}", hint(nearest))]
     Undeclared {
         /// The key that was to be written.
         key: String,
-        /// The JSON type of the value it was to hold.
+        /// The JSON type of the value it was to hold, or the operation, with its article.
         given: &'static str,
         /// The declared key that looks most like it.
         nearest: Option<String>,
     },
 
-    /// The value does not read as the declared type.
-    #[error("state key `{key}` is declared as `{declared}` and cannot hold {given}: {reason}")]
+    /// The value is not of the declared type.
     WrongType {
         /// The key that was to be written.
         key: String,
-        /// The Rust type in the schema.
+        /// The type in the schema.
         declared: String,
         /// The JSON type of the value.
         given: &'static str,
-        /// What the declared type itself says about the value, without the value.
+        /// What the declared type itself says about the value, without the value; empty if there is no more to say.
+        reason: String,
+    },
+
+    /// The number is outside the declared bounds.
+    OutOfBounds {
+        /// The key that was to be written.
+        key: String,
+        /// The type in the schema.
+        declared: String,
+        /// The number.
+        given: Number,
+        /// The bound that it crosses.
+        bound: Number,
+        /// Whether the bound is the minimum.
+        below: bool,
+    },
+
+    /// No value of the declared type can come from this operation.
+    WrongOperand {
+        /// The key that was to be changed.
+        key: String,
+        /// The type in the schema.
+        declared: String,
+        /// The name of the operation.
+        operation: &'static str,
+        /// What is wrong with its operand.
         reason: String,
     },
 }
+
+impl SchemaError {
+    /// The key that was to be written, prefix included.
+    pub fn key(&self) -> &str {
+        match self {
+            Self::Undeclared { key, .. }
+            | Self::WrongType { key, .. }
+            | Self::OutOfBounds { key, .. }
+            | Self::WrongOperand { key, .. } => key,
+        }
+    }
+
+    /// What is wrong, for a sentence that names the key already: "it …".
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Undeclared { given, nearest, .. } => {
+                format!("is not declared in the schema, and {given} was given{}", hint(nearest))
+            }
+            other => other.told(),
+        }
+    }
+
+    /// What is told after the key.
+    fn told(&self) -> String {
+        match self {
+            Self::Undeclared { given, nearest, .. } => {
+                format!("({given}) is not declared in the schema{}", hint(nearest))
+            }
+            Self::WrongType { declared, given, reason, .. } => {
+                let reason = if reason.is_empty() { reason.clone() } else { format!(": {reason}") };
+                format!("is declared as `{declared}` and cannot hold {given}{reason}")
+            }
+            Self::OutOfBounds { declared, given, bound, below, .. } => {
+                format!("is declared as `{declared}` and cannot hold {}", out_of_bounds(given, bound, *below))
+            }
+            Self::WrongOperand { declared, operation, reason, .. } => {
+                format!("is declared as `{declared}` and cannot take this `{operation}`: {reason}")
+            }
+        }
+    }
+}
+
+fn out_of_bounds(given: &Number, bound: &Number, below: bool) -> String {
+    format!("{given}, which is {} {bound}", if below { "below the minimum" } else { "above the maximum" })
+}
+
+impl fmt::Display for SchemaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "state key `{}` {}", self.key(), self.told())
+    }
+}
+
+impl std::error::Error for SchemaError {}
 
 fn hint(nearest: &Option<String>) -> String {
     match nearest {

@@ -154,6 +154,25 @@ impl Scoped<'_> {
         self.full(key.as_ref(), |key| self.state.try_set(key, value))
     }
 
+    /// [`State::replace`] in this scope.
+    ///
+    /// # Panics
+    ///
+    /// As [`State::replace`].
+    #[track_caller]
+    pub fn replace(&self, key: impl AsRef<str>, value: impl Serialize) {
+        or_panic(self.try_replace(key, value));
+    }
+
+    /// [`State::try_replace`] in this scope.
+    ///
+    /// # Errors
+    ///
+    /// As [`State::try_replace`].
+    pub fn try_replace(&self, key: impl AsRef<str>, value: impl Serialize) -> Result<(), StateError> {
+        self.full(key.as_ref(), |key| self.state.try_replace(key, value))
+    }
+
     /// [`State::set_default`] in this scope.
     ///
     /// # Panics

@@ -10,7 +10,7 @@ use crate::base::Base;
 use crate::error::{StateError, reason, short_name};
 use crate::node::Node;
 use crate::prefix::{derived_name, joined};
-use crate::reads::Reads;
+use crate::reducer::Reducers;
 use crate::schema::StateSchema;
 use crate::snapshot::{Index, Snapshot};
 use crate::value::{SharedValue, Slot, type_of};
@@ -57,8 +57,10 @@ pub struct State {
     pub(crate) node: Arc<Node>,
     /// What this handle, and the views made from it, may write.
     pub(crate) schema: Option<Arc<StateSchema>>,
-    /// Where this handle, and the views made from it, note what they read.
-    pub(crate) reads: Option<Reads>,
+    /// The keys that this handle, and the views made from it, change by operations when they are set.
+    pub(crate) reducers: Option<Arc<Reducers>>,
+    /// Whether what is read through this handle counts as not read.
+    pub(crate) is_quiet: bool,
 }
 
 impl State {
@@ -71,7 +73,7 @@ impl State {
 
     /// An empty state.
     pub fn new() -> Self {
-        Self { node: Arc::new(Node::Base(Base::new())), schema: None, reads: None }
+        Self { node: Arc::new(Node::Base(Base::new())), schema: None, reducers: None, is_quiet: false }
     }
 
     /// This state, with every write through the returned handle checked against `schema`.
@@ -142,42 +144,25 @@ impl State {
 
     /// The whole state at one moment, without copying it.
     pub fn snapshot(&self) -> Snapshot {
-        self.note_everything();
+        self.node.note_listing();
         self.node.snapshot()
     }
 
     /// The keys at one moment, in order.
     pub(crate) fn index(&self) -> Index {
-        self.note_everything();
+        self.node.note_listing();
         self.node.index()
     }
 
     /// The value of a key, or of the computed variable that it falls back to.
     fn slot(&self, key: &str) -> Option<Slot> {
-        self.note(key);
+        if self.is_quiet {
+            let derived = || joined(derived_name(key)?, |derived| self.node.peek(derived));
+            return self.node.peek(key).or_else(derived);
+        }
         match self.node.get(key) {
             Some(slot) => Some(slot),
-            None => joined(derived_name(key)?, |derived| {
-                self.note(derived);
-                self.node.get_either(key, derived)
-            }),
-        }
-    }
-}
-
-/// What a handle with read tracking notes.
-impl State {
-    pub(crate) fn note(&self, key: &str) {
-        if let Some(reads) = &self.reads
-            && !self.node.replaces(key)
-        {
-            reads.key(key);
-        }
-    }
-
-    pub(crate) fn note_everything(&self) {
-        if let Some(reads) = &self.reads {
-            reads.everything();
+            None => joined(derived_name(key)?, |derived| self.node.get_either(key, derived)),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::delta::Delta;
+use crate::delta::{Change, Delta};
 use crate::error::StateError;
 use crate::node::Node;
 use crate::overlay::Overlay;
@@ -35,7 +35,7 @@ impl State {
     /// If more than a hundred views would stand on each other.
     #[track_caller]
     pub fn with_delta_tracking(&self) -> Self {
-        Self { node: Arc::new(Node::Overlay(Overlay::new(self.node.clone()))), ..self.clone() }
+        Self { node: Arc::new(Node::Overlay(Overlay::new(self.node.clone(), false))), ..self.clone() }
     }
 
     /// Whether this is a view with pending changes of its own.
@@ -86,6 +86,41 @@ impl State {
                 overlay.commit()
             }
         }
+    }
+
+    /// Commits if the keys that this view set or removed after reading them still hold, in the state below, what was read.
+    /// Otherwise nothing is changed, and the keys that differ are returned. For views that keep their reads, see
+    /// [`with_read_tracking`](Self::with_read_tracking).
+    ///
+    /// ```
+    /// let state = sessile_state::State::new();
+    /// let (one, other) = (state.with_read_tracking(), state.with_read_tracking());
+    /// one.modify("n", 0, |n| n + 1);
+    /// other.modify("n", 0, |n| n + 1);
+    /// assert!(one.try_commit_unchanged()?.is_empty());
+    /// assert_eq!(other.try_commit_unchanged()?, ["n"], "both have read that there was none");
+    /// assert_eq!(state.get("n"), Some(1));
+    /// # Ok::<(), sessile_state::StateError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`try_commit`](Self::try_commit).
+    pub fn try_commit_unchanged(&self) -> Result<Vec<String>, StateError> {
+        let Node::Overlay(overlay) = &*self.node else { return Ok(Vec::new()) };
+        let (delta, reads) = (overlay.delta(), overlay.reads());
+        self.check_all(&delta)?;
+        let mut changed: Vec<String> = Vec::new();
+        overlay.write_below(&mut |now| {
+            let plain = delta.iter().filter(|(_, change)| !matches!(change, Change::Operate(_)));
+            let differs = |key: &str| reads.get(key).is_some_and(|read| now.find(key).as_ref() != read);
+            changed = plain.map(|(key, _)| key).filter(|key| differs(key)).map(str::to_owned).collect();
+            if changed.is_empty() { delta.clone() } else { Delta::new() }
+        })?;
+        if changed.is_empty() {
+            overlay.rollback()?;
+        }
+        Ok(changed)
     }
 
     /// Forgets all pending changes.

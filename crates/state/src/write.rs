@@ -37,7 +37,7 @@ impl State {
         let key = key.as_ref();
         let value = json_of(key, &value)?;
         self.check(key, &value)?;
-        self.node.put(key, value.into())
+        self.put(key, value.into())
     }
 
     /// Sets a key to a JSON value without copying it.
@@ -58,7 +58,15 @@ impl State {
     pub fn try_set_raw(&self, key: impl AsRef<str>, value: impl Into<SharedValue>) -> Result<(), StateError> {
         let (key, value) = (key.as_ref(), value.into());
         self.check(key, &value)?;
-        self.node.put(key, value.into())
+        self.put(key, value.into())
+    }
+
+    /// Sets a key, by an operation if a reducer is declared for it.
+    fn put(&self, key: &str, value: Slot) -> Result<(), StateError> {
+        match self.reducer(key) {
+            None => self.node.put(key, value),
+            Some(reducer) => self.node.reduce(key, reducer, value.into()),
+        }
     }
 
     /// The value of a key, which is set to `default` first if it is absent.
@@ -89,8 +97,8 @@ impl State {
         key: &str,
         default: T,
     ) -> Result<T, StateError> {
-        self.note(key);
         let mut claimed = self.node.claim(key)?;
+        claimed.note_read();
         if let Some(value) = claimed.value.take() {
             drop(claimed);
             return read(key, value);
@@ -177,8 +185,13 @@ impl State {
         default: T,
         change: impl FnOnce(T) -> T,
     ) -> Result<T, StateError> {
-        self.note(key);
+        let reducer = self.reducer(key);
         let mut claimed = self.node.claim(key)?;
+        claimed.note_read();
+        let shown = match reducer {
+            Some(_) => claimed.value.clone().map(SharedValue::from),
+            None => None,
+        };
         let old = match claimed.value.take() {
             Some(value) => read(key, value)?,
             None => default,
@@ -186,7 +199,10 @@ impl State {
         let new = change(old);
         let value = json_of(key, &new)?;
         self.check(key, &value)?;
-        claimed.finish(value.into());
+        match reducer {
+            None => claimed.finish(value.into()),
+            Some(reducer) => claimed.finish_reduced(reducer, shown.as_ref(), value.into())?,
+        }
         Ok(new)
     }
 
@@ -205,9 +221,9 @@ impl State {
     /// # Errors
     ///
     /// [`StateError::Reentrant`] or [`StateError::Busy`] if a `modify` closure holds the key and
-    /// cannot finish first.
+    /// cannot finish first; [`StateError::Reducer`] if a reducer is declared for the key.
     pub fn try_remove(&self, key: &str) -> Result<Option<Value>, StateError> {
-        self.note(key);
+        self.check_removal(key)?;
         Ok(self.node.take(key)?.map(Slot::into_value))
     }
 
@@ -227,7 +243,11 @@ impl State {
     ///
     /// As [`try_set`](Self::try_set) on `to`.
     pub fn try_rename(&self, from: &str, to: &str) -> Result<bool, StateError> {
-        self.note_everything();
+        self.node.note_listing();
+        self.check_removal(from)?;
+        if let Some(reducer) = self.reducer(to) {
+            return Err(StateError::reducer(to, reducer, "a value that is moved from another key"));
+        }
         while let Some(value) = self.node.get(from).map(SharedValue::from) {
             self.check(to, &value)?;
             if from == to {
@@ -293,7 +313,10 @@ impl State {
     /// As [`try_set`](Self::try_set), for the first change that cannot be made.
     pub fn try_apply(&self, delta: &Delta) -> Result<(), StateError> {
         self.check_all(delta)?;
-        self.node.apply(delta)
+        match self.reduced(delta)? {
+            None => self.node.apply(delta),
+            Some(reduced) => self.node.apply(&reduced),
+        }
     }
 
     /// Makes those changes of a delta whose keys still hold what they held `before`, all at one moment; a key that was
@@ -323,7 +346,7 @@ impl State {
         delta: &Delta,
         before: &BTreeMap<String, SharedValue>,
     ) -> Result<Delta, StateError> {
-        self.note_everything();
+        self.node.note_listing();
         self.check_all(delta)?;
         let mut made = Delta::new();
         self.node.write(&mut |now| {
@@ -350,7 +373,10 @@ impl State {
     ///
     /// As [`try_remove`](Self::try_remove), for the first key that cannot be removed.
     pub fn try_clear_prefix(&self, prefix: &str) -> Result<usize, StateError> {
-        self.note_everything();
+        self.node.note_listing();
+        if let Some(key) = self.reduced_keys().find(|key| key.starts_with(prefix)) {
+            self.check_removal(key)?;
+        }
         let mut removed = 0;
         self.node.write(&mut |now| {
             let mut delta = Delta::new();
@@ -367,7 +393,7 @@ impl State {
                 self.check(key, value)?;
             }
             for (key, operations) in delta.operations() {
-                let held = self.node.get(key).map(SharedValue::from);
+                let held = self.node.peek(key).map(SharedValue::from);
                 let value = operations.apply(held.as_ref());
                 let value: SharedValue = value.map_err(|source| StateError::operation(key, source))?;
                 self.check(key, &value)?;

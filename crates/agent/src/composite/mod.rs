@@ -10,6 +10,8 @@ pub use sequential::SequentialAgent;
 
 use std::sync::Arc;
 
+use sessile_session::OnOverwrite;
+
 use crate::agent::Agent;
 use crate::callback::AgentCallbacks;
 use crate::error::BuildError;
@@ -21,6 +23,7 @@ struct Composite {
     description: String,
     sub_agents: Vec<Arc<dyn Agent>>,
     callbacks: AgentCallbacks,
+    on_overwrite: Option<OnOverwrite>,
 }
 
 impl Composite {
@@ -30,7 +33,8 @@ impl Composite {
     ) -> Result<Self, BuildError> {
         let sub_agents: Vec<Arc<dyn Agent>> = agents.into_iter().map(|agent| Arc::new(agent) as _).collect();
         tree::check(&name, &sub_agents, Vec::new())?;
-        Ok(Self { name, description: String::new(), sub_agents, callbacks: AgentCallbacks::new() })
+        let (description, callbacks) = (String::new(), AgentCallbacks::new());
+        Ok(Self { name, description, sub_agents, callbacks, on_overwrite: None })
     }
 
     fn reads_history(&self) -> bool {
@@ -57,6 +61,10 @@ macro_rules! composite {
             Some(&self.composite.callbacks)
         }
 
+        fn on_overwrite(&self) -> Option<sessile_session::OnOverwrite> {
+            self.composite.on_overwrite
+        }
+
         fn reads_history(&self) -> bool {
             self.composite.reads_history()
         }
@@ -67,6 +75,14 @@ macro_rules! composite {
             #[must_use]
             pub fn with_description(mut self, description: impl Into<String>) -> Self {
                 self.composite.description = description.into();
+                self
+            }
+
+            /// With this answer to keys that a callback or tool of an agent below read and then set, and that hold
+            /// another value at the commit: the event tells so, or the write is refused.
+            #[must_use]
+            pub fn with_on_overwrite(mut self, on_overwrite: sessile_session::OnOverwrite) -> Self {
+                self.composite.on_overwrite = Some(on_overwrite);
                 self
             }
 

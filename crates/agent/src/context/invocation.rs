@@ -2,10 +2,11 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use sessile_session::{Content, Event, EventActions};
-use sessile_state::Delta;
+use sessile_session::{Append, Content, Event, EventActions, Guards, OnOverwrite};
+use sessile_state::{Change, Scope};
 
 use super::callback::CallbackContext;
+use super::pending::Taken;
 use super::readonly::{Frame, ReadonlyContext};
 use crate::agent::Agent;
 use crate::error::AgentError;
@@ -22,12 +23,53 @@ impl InvocationContext {
     /// and not stored. Author, invocation, branch and id are filled in where they are empty. Returns the event
     /// as it was stored, after the commit and after the reader took it.
     ///
+    /// `user:` and `app:` keys that the event sets are compared with what this agent sees of them: if another session
+    /// changed them since, the event tells so. Changes that are made in a context, see [`changes`](Self::changes),
+    /// are compared with what was read there. Keys with a reducer are changed by the difference.
+    ///
     /// # Errors
     ///
     /// [`AgentError::Cancelled`] if the run is over; [`AgentError::Session`] if the event cannot be stored.
     /// Nothing is changed then.
-    pub async fn emit(&self, event: Event) -> Result<Arc<Event>, AgentError> {
-        self.invocation.emit(&self.frame, event).await
+    pub async fn emit(&self, mut event: Event) -> Result<Arc<Event>, AgentError> {
+        if event.actions.state_delta.is_empty() {
+            return self.emit_as(event).await;
+        }
+        self.reduce(&mut event)?;
+        let guards = self.seen(&event);
+        self.emit_as(Append::new(event).guarded(guards)).await
+    }
+
+    /// Commits an event under conditions, and hands it on.
+    pub(crate) async fn emit_as(&self, append: impl Into<Append>) -> Result<Arc<Event>, AgentError> {
+        self.invocation.emit(&self.frame, append.into()).await
+    }
+
+    /// Turns what an event sets of keys that have a reducer into operations.
+    fn reduce(&self, event: &mut Event) -> Result<(), AgentError> {
+        let reducers = &self.frame.rules.reducers;
+        let delta = &mut event.actions.state_delta;
+        let mut plain = delta.clone();
+        plain.retain(|key| reducers.contains_key(key) && !matches!(delta.get(key), Some(Change::Operate(_))));
+        if plain.is_empty() {
+            return Ok(());
+        }
+        let view = self.frame.state.with_reducers(reducers.clone()).with_delta_tracking();
+        view.try_apply(&plain).map_err(AgentError::other)?;
+        delta.retain(|key| plain.get(key).is_none());
+        delta.merge(&view.delta()).map_err(AgentError::other)
+    }
+
+    /// Guards of the shared keys that an event sets or removes, with the values that this agent sees.
+    fn seen(&self, event: &Event) -> Guards {
+        let mut guards = Guards::new(OnOverwrite::Report);
+        for (key, change) in event.actions.state_delta.iter() {
+            let is_shared = matches!(Scope::of(key).0, Scope::User | Scope::App);
+            if is_shared && !matches!(change, Change::Operate(_)) {
+                guards.insert(key.to_owned(), self.frame.state.get_raw(key));
+            }
+        }
+        guards
     }
 
     /// [`emit`](Self::emit), with the changes that were made in a context.
@@ -40,9 +82,11 @@ impl InvocationContext {
         mut event: Event,
         changes: CallbackContext,
     ) -> Result<Arc<Event>, AgentError> {
-        let (delta, actions) = changes.changes.take();
-        add_changes(&mut event, delta, actions)?;
-        self.emit(event).await
+        let taken = changes.changes.take();
+        self.reduce(&mut event)?;
+        let mut guards = self.seen(&event);
+        guards.extend(add_changes(&mut event, taken)?);
+        self.emit_as(Append::new(event).guarded(guards)).await
     }
 
     /// A context to make changes in, for [`emit_with`](Self::emit_with).
@@ -74,7 +118,7 @@ impl InvocationContext {
         Self { context: ReadonlyContext { invocation: self.invocation.clone(), frame } }
     }
 
-    pub(crate) fn below(&self, agent: &str) -> Self {
+    pub(crate) fn below(&self, agent: &dyn Agent) -> Self {
         self.at(self.frame.below(agent))
     }
 
@@ -85,26 +129,27 @@ impl InvocationContext {
         changes: &CallbackContext,
         add: impl FnOnce(&mut Event) -> Result<(), AgentError>,
     ) -> Result<(), AgentError> {
-        let (delta, actions) = changes.changes.take();
-        if content.is_none() && delta.is_empty() && actions == EventActions::default() {
+        let taken = changes.changes.take();
+        if content.is_none() && taken.delta.is_empty() && taken.actions == EventActions::default() {
             return Ok(());
         }
         let mut event = Event { content, ..Event::default() };
-        add_changes(&mut event, delta, actions)?;
+        let guards = add_changes(&mut event, taken)?;
         let added = add(&mut event);
-        self.emit(event).await?;
+        self.emit_as(Append::new(event).guarded(guards)).await?;
         added
     }
 }
 
-/// Puts changes into an event, each after what the event does to its key already.
+/// Puts changes into an event, each after what the event does to its key already. Returns the guards of the event.
 ///
 /// # Errors
 ///
 /// [`AgentError::Other`] if the event sets a key to a value that one of the operations cannot be applied to.
-pub(crate) fn add_changes(event: &mut Event, delta: Delta, actions: EventActions) -> Result<(), AgentError> {
-    runner::join_actions(&mut event.actions, actions).map_err(AgentError::other)?;
-    event.actions.state_delta.merge(&delta).map_err(AgentError::other)
+pub(crate) fn add_changes(event: &mut Event, taken: Taken) -> Result<Guards, AgentError> {
+    runner::join_actions(&mut event.actions, taken.actions).map_err(AgentError::other)?;
+    event.actions.state_delta.merge(&taken.delta).map_err(AgentError::other)?;
+    Ok(taken.guards)
 }
 
 impl Deref for InvocationContext {

@@ -6,6 +6,10 @@
 //! | [`CallbackContext`] | callbacks | a view whose changes land in the callback's event |
 //! | [`ToolContext`] | tools | a view whose changes land in the event of the tool's response |
 //! | [`InvocationContext`] | agents | reads; writes by emitting events |
+//!
+//! A view remembers what was read through it. A key that is read and then set carries the value that was read as a
+//! guard, so that a write of another session in between is reported or refused, see
+//! [`OnOverwrite`](sessile_session::OnOverwrite).
 
 mod callback;
 mod invocation;
@@ -13,6 +17,7 @@ mod pending;
 mod readonly;
 mod services;
 mod tool;
+mod transact;
 
 pub use callback::CallbackContext;
 pub use invocation::InvocationContext;
@@ -20,4 +25,5 @@ pub use readonly::ReadonlyContext;
 pub use tool::ToolContext;
 
 pub(crate) use invocation::add_changes;
-pub(crate) use readonly::Frame;
+pub(crate) use pending::Taken;
+pub(crate) use readonly::{Frame, Rules};

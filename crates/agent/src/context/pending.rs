@@ -1,8 +1,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sessile_session::EventActions;
-use sessile_state::{Delta, State};
+use sessile_session::{EventActions, Guards};
+use sessile_state::{Change, Delta, Scope, State};
 
 use super::readonly::ReadonlyContext;
 
@@ -18,6 +18,16 @@ pub(crate) struct Changes {
     is_closed: AtomicBool,
 }
 
+/// What was done in a context, for the event that carries it.
+#[derive(Default)]
+pub(crate) struct Taken {
+    pub(crate) delta: Delta,
+    /// What the event does beside carrying changes of state.
+    pub(crate) actions: EventActions,
+    /// The values that were read of the keys that were then set or removed.
+    pub(crate) guards: Guards,
+}
+
 impl Changes {
     /// Of a callback or tool: the runtime puts them into an event when it returns.
     pub(crate) fn managed(context: &ReadonlyContext) -> Arc<Self> {
@@ -30,9 +40,14 @@ impl Changes {
     }
 
     fn new(context: &ReadonlyContext, is_managed: bool) -> Arc<Self> {
+        let (state, reducers) = (&context.frame.state, &context.frame.rules.reducers);
+        let state = match reducers.is_empty() {
+            true => state.with_read_tracking(),
+            false => state.with_reducers(reducers.clone()).with_read_tracking(),
+        };
         Arc::new(Self {
             context: context.clone(),
-            state: context.frame.state.with_delta_tracking(),
+            state: checked(context, state),
             actions: Mutex::default(),
             is_managed,
             is_closed: AtomicBool::new(false),
@@ -45,13 +60,25 @@ impl Changes {
     }
 
     /// Takes the changes out, for the event that carries them.
-    pub(crate) fn take(&self) -> (Delta, EventActions) {
+    pub(crate) fn take(&self) -> Taken {
         self.is_closed.store(true, Ordering::Relaxed);
         let delta = self.state.delta();
+        let mut guards = Guards::new(self.context.frame.rules.on_overwrite);
         if !delta.is_empty() {
+            // A key with a reducer is only set by `replace`, which asks for no comparison.
+            let reducers = &self.context.frame.rules.reducers;
+            let is_compared = |key: &str| {
+                let is_reduced = reducers.get(key).is_some_and(|reducer| reducer.is_operation());
+                Scope::of(key).0 != Scope::Temp && !is_reduced
+            };
+            for (key, read) in self.state.reads().iter().filter(|(key, _)| is_compared(key)) {
+                if matches!(delta.get(key), Some(Change::Set(_) | Change::Remove)) {
+                    guards.insert(key.to_owned(), read.cloned());
+                }
+            }
             self.state.rollback();
         }
-        (delta, std::mem::take(&mut *self.actions()))
+        Taken { delta, actions: std::mem::take(&mut *self.actions()), guards }
     }
 
     /// Forgets the changes of something that failed. Artifacts that were saved stay saved.
@@ -66,6 +93,16 @@ impl Changes {
                 actions.artifact_delta = artifacts;
             }
         }
+    }
+}
+
+/// A view whose writes are checked at once if the application has a schema: the callback or tool that makes a mistake is
+/// told, and the others of its step are not refused with it.
+fn checked(context: &ReadonlyContext, view: State) -> State {
+    let run = &context.invocation;
+    match run.services.sessions.schema(run.key.app()) {
+        Some(schema) => view.with_schema(schema.clone()),
+        None => view,
     }
 }
 

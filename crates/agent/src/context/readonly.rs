@@ -2,9 +2,10 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sessile_session::{Content, Session, SessionKey};
-use sessile_state::{Change, Delta, Scope, Snapshot, State};
+use sessile_session::{Content, OnOverwrite, Session, SessionKey};
+use sessile_state::{Change, Delta, Reducers, Scope, Snapshot, State};
 
+use crate::agent::Agent;
 use crate::runner::{Invocation, RunConfig};
 
 /// What a run is about, to read.
@@ -23,7 +24,9 @@ pub(crate) struct Frame {
     pub(crate) branch: Option<String>,
     /// What it sees: the invocation's state, or a parallel branch's view of it.
     pub(crate) state: State,
-    /// The stored keys that the branch last changed with operations, shared by all frames of the branch. A parallel
+    /// The rules of the contexts here.
+    pub(crate) rules: Arc<Rules>,
+    /// The stored keys that the branch last changed with operations or transactions, shared by all frames of the branch. A parallel
     /// agent must not correct them, because their stored values count the operations of all writers.
     operated: Arc<Mutex<BTreeSet<String>>>,
     /// Whether an event of this agent or one below asked the agents above to stop.
@@ -34,15 +37,43 @@ pub(crate) struct Frame {
     pub(crate) transfer: Mutex<Option<String>>,
 }
 
+/// How the contexts of an agent treat state, as the runner and the agents from the root down to it declare it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Rules {
+    /// The keys whose sets become operations.
+    pub(crate) reducers: Arc<Reducers>,
+    /// What happens when a key that was read and then set holds another value at the commit.
+    pub(crate) on_overwrite: OnOverwrite,
+}
+
+impl Rules {
+    /// The rules of an agent below.
+    fn below(self: &Arc<Self>, agent: &dyn Agent) -> Arc<Self> {
+        let (reducers, on_overwrite) = (agent.reducers(), agent.on_overwrite());
+        let reducers = reducers.filter(|reducers| !reducers.is_empty());
+        if reducers.is_none() && on_overwrite.is_none_or(|on_overwrite| on_overwrite == self.on_overwrite) {
+            return self.clone();
+        }
+        let mut rules = Self::clone(self);
+        if let Some(own) = reducers {
+            let own = own.iter().map(|(key, reducer)| (key.clone(), *reducer));
+            Arc::make_mut(&mut rules.reducers).extend(own);
+        }
+        rules.on_overwrite = on_overwrite.unwrap_or(rules.on_overwrite);
+        Arc::new(rules)
+    }
+}
+
 impl Frame {
-    pub(crate) fn root(state: State) -> Arc<Self> {
-        Self::new(None, String::new(), None, state, Arc::default())
+    pub(crate) fn root(state: State, rules: Arc<Rules>) -> Arc<Self> {
+        Self::new(None, String::new(), None, state, rules, Arc::default())
     }
 
     /// The place of an agent below, on the same branch and state.
-    pub(crate) fn below(self: &Arc<Self>, agent: &str) -> Arc<Self> {
+    pub(crate) fn below(self: &Arc<Self>, agent: &dyn Agent) -> Arc<Self> {
         let (state, operated) = (self.state.clone(), self.operated.clone());
-        Self::new(Some(self.clone()), agent.to_owned(), self.branch.clone(), state, operated)
+        let (name, rules) = (agent.name().to_owned(), self.rules.below(agent));
+        Self::new(Some(self.clone()), name, self.branch.clone(), state, rules, operated)
     }
 
     /// The place of a parallel branch, with a view of the state of its own.
@@ -52,7 +83,8 @@ impl Frame {
             None => name.to_owned(),
         };
         let state = self.state.with_delta_tracking();
-        Self::new(Some(self.clone()), self.agent.clone(), Some(branch), state, Arc::default())
+        let (agent, rules) = (self.agent.clone(), self.rules.clone());
+        Self::new(Some(self.clone()), agent, Some(branch), state, rules, Arc::default())
     }
 
     fn new(
@@ -60,10 +92,11 @@ impl Frame {
         agent: String,
         branch: Option<String>,
         state: State,
+        rules: Arc<Rules>,
         operated: Arc<Mutex<BTreeSet<String>>>,
     ) -> Arc<Self> {
         let (escalated, stops, transfer) = (AtomicBool::new(false), AtomicBool::new(false), Mutex::new(None));
-        Arc::new(Self { parent, agent, branch, state, operated, escalated, stops, transfer })
+        Arc::new(Self { parent, agent, branch, state, rules, operated, escalated, stops, transfer })
     }
 
     /// Notes which keys a committed event changed with operations, and which it set or removed.
@@ -76,6 +109,11 @@ impl Frame {
                 Change::Set(_) | Change::Remove => drop(operated.remove(key)),
             }
         }
+    }
+
+    /// Notes that a transaction changed these keys: the store had the last word on them, as it has with operations.
+    pub(crate) fn note_transaction<'a>(&self, keys: impl Iterator<Item = &'a str>) {
+        self.operated().extend(keys.map(str::to_owned));
     }
 
     /// Notes the same of what parallel branches below changed, all of it and what of that with operations.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use sessile_session::{BoxError, Content};
-use sessile_state::SharedValue;
+use sessile_session::{BoxError, Content, OnOverwrite};
+use sessile_state::{Reducer, SharedValue};
 
 use super::instruction::Instruction;
 use super::output::OutputSchema;
@@ -15,7 +15,6 @@ use crate::agent::Agent;
 use crate::callback::{BeforeModel, BeforeTool, ToolCall};
 use crate::context::{CallbackContext, ReadonlyContext, ToolContext};
 use crate::error::{BuildError, ToolError};
-use crate::merge::Reducer;
 use crate::model::{GenerationConfig, Model, ModelError, ModelRequest, ModelResponse};
 use crate::tool::Tool;
 use crate::tree;
@@ -65,6 +64,7 @@ impl LlmAgentBuilder {
             callbacks: Default::default(),
             llm_callbacks: Default::default(),
             reducers: Default::default(),
+            on_overwrite: None,
         };
         Self { agent }
     }
@@ -176,9 +176,18 @@ impl LlmAgentBuilder {
         self
     }
 
-    /// How writes of several tools in one step to a key become one value.
+    /// Turns what callbacks and tools of this agent and those below set under a key into an operation, so that writes
+    /// of several tools, branches, sessions and processes all count. An answer that is kept under such an output key
+    /// is added to a list or an object.
     pub fn reducer(mut self, key: impl Into<String>, reducer: Reducer) -> Self {
         self.agent.reducers.insert(key.into(), reducer);
+        self
+    }
+
+    /// What happens when a key that a callback or tool read and then set holds another value at the commit: the event
+    /// tells so, or the write is refused. Without it, what holds for the agent above or the runner.
+    pub fn on_overwrite(mut self, on_overwrite: OnOverwrite) -> Self {
+        self.agent.on_overwrite = Some(on_overwrite);
         self
     }
 

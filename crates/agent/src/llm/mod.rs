@@ -1,5 +1,6 @@
 //! Agents that ask a model.
 
+mod answers;
 mod builder;
 mod confirm;
 mod contents;
@@ -13,7 +14,8 @@ mod transfer;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use sessile_session::Content;
+use sessile_session::{Content, OnOverwrite};
+use sessile_state::Reducers;
 
 pub use builder::LlmAgentBuilder;
 pub use instruction::inject_session_state;
@@ -22,7 +24,6 @@ use crate::agent::Agent;
 use crate::callback::{AgentCallbacks, LlmCallbacks};
 use crate::context::InvocationContext;
 use crate::error::AgentError;
-use crate::merge::Reducers;
 use crate::model::{GenerationConfig, Model};
 use crate::tool::Tool;
 use instruction::Instruction;
@@ -50,6 +51,7 @@ pub struct LlmAgent {
     callbacks: AgentCallbacks,
     llm_callbacks: LlmCallbacks,
     reducers: Reducers,
+    on_overwrite: Option<OnOverwrite>,
 }
 
 /// What an agent reads of the conversation.
@@ -110,6 +112,14 @@ impl Agent for LlmAgent {
 
     fn callbacks(&self) -> Option<&AgentCallbacks> {
         Some(&self.callbacks)
+    }
+
+    fn reducers(&self) -> Option<&Reducers> {
+        Some(&self.reducers)
+    }
+
+    fn on_overwrite(&self) -> Option<OnOverwrite> {
+        self.on_overwrite
     }
 
     fn reads_history(&self) -> bool {

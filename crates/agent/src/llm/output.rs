@@ -6,9 +6,10 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sessile_session::Event;
-use sessile_state::SharedValue;
+use sessile_state::{Operation, Reducer, SharedValue};
 
 use super::LlmAgent;
+use crate::context::InvocationContext;
 use crate::error::AgentError;
 use crate::tool::schema_of;
 
@@ -32,12 +33,13 @@ impl OutputSchema {
 }
 
 impl LlmAgent {
-    /// Puts the agent's answer into the event, under its output key, if the event is its final one.
+    /// Puts the agent's answer into the event, under its output key, if the event is its final one. If the key has a
+    /// reducer that collects, the answer is added to what is stored.
     ///
     /// # Errors
     ///
     /// [`AgentError::Output`] if it does not fit the agent's schema; the event is as it was then.
-    pub(crate) fn keep_output(&self, event: &mut Event) -> Result<(), AgentError> {
+    pub(crate) fn keep_output(&self, ctx: &InvocationContext, event: &mut Event) -> Result<(), AgentError> {
         if self.output_key.is_none() && self.output_schema.is_none() {
             return Ok(());
         }
@@ -55,13 +57,32 @@ impl LlmAgent {
             }
         };
         if let Some(key) = &self.output_key {
-            event.actions.state_delta.set(key, value);
+            let delta = &mut event.actions.state_delta;
+            match ctx.frame.rules.reducers.get(key).and_then(|reducer| collected(*reducer, &value)) {
+                Some(operation) => delta.try_operate(key, operation).map_err(AgentError::other)?,
+                None => delta.set(key, value),
+            }
         }
         Ok(())
     }
 
     fn misfit(&self, error: &serde_json::Error) -> AgentError {
         AgentError::Output { agent: self.name.clone(), reason: error.to_string() }
+    }
+}
+
+/// The operation that adds an answer to a list or an object; `None` if the reducer does not collect. An answer that is
+/// itself a list or an object is added item by item or field by field.
+fn collected(reducer: Reducer, answer: &SharedValue) -> Option<Operation> {
+    let items = || match &**answer {
+        Value::Array(_) => answer.to_items(),
+        _ => vec![answer.clone()],
+    };
+    match (reducer, &**answer) {
+        (Reducer::Last | Reducer::Add, _) => None,
+        (Reducer::Append, _) => Some(Operation::append(items())),
+        (Reducer::Union, Value::Object(_)) => Some(Operation::union_fields(answer.to_fields())),
+        (Reducer::Union, _) => Some(Operation::union(items())),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt;
-use sessile_session::Event;
+use sessile_session::{Append, Event};
 
 use super::LlmAgent;
 use crate::callback::BeforeModel;
@@ -85,7 +85,7 @@ impl LlmAgent {
             if !response.is_partial() {
                 return self.commit(ctx, response, id, changes).await;
             }
-            ctx.emit(self.event(response, id.clone())).await?;
+            ctx.emit_as(self.event(response, id.clone())).await?;
         }
     }
 
@@ -98,13 +98,12 @@ impl LlmAgent {
     ) -> Result<Option<Arc<Event>>, AgentError> {
         let mut event = self.event(response.whole(), id);
         self.name_calls(ctx, &mut event);
-        let (delta, actions) = changes.changes.take();
-        add_changes(&mut event, delta, actions)?;
-        let kept = self.keep_output(&mut event);
+        let guards = add_changes(&mut event, changes.changes.take())?;
+        let kept = self.keep_output(ctx, &mut event);
         if event.content.is_none() && event.error_code.is_none() && event.actions == Default::default() {
             return Ok(None);
         }
-        let event = ctx.emit(event).await?;
+        let event = ctx.emit_as(Append::new(event).guarded(guards)).await?;
         kept.map(|()| Some(event))
     }
 

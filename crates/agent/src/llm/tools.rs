@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use serde_json::{Map, Value};
-use sessile_session::{Content, Event, EventActions, FunctionCall, FunctionResponse, ToolConfirmation};
-use sessile_state::{SharedValue, Snapshot};
+use sessile_session::{Event, FunctionCall, ToolConfirmation};
+use sessile_state::SharedValue;
 
 use super::LlmAgent;
+use super::answers::{Answer, Answers};
 use super::step::Next;
 use super::transfer::{AGENT_NAME, TRANSFER};
 use crate::callback::{BeforeTool, ToolCall};
-use crate::context::{InvocationContext, ToolContext, add_changes};
+use crate::context::{InvocationContext, ToolContext};
 use crate::error::{AgentError, ToolError, untold};
 use crate::guard::guarded;
-use crate::merge::{Written, merge};
-use crate::runner::{call_guarded, join_actions};
+use crate::runner::call_guarded;
 use crate::tool::Tool;
 
 /// What came of a call.
@@ -28,6 +28,13 @@ struct Called {
     ctx: ToolContext,
     /// What ends the run, after the response is stored.
     failure: Option<AgentError>,
+}
+
+impl Called {
+    fn answer(self) -> Answer {
+        let Self { name, id, response, ctx, .. } = self;
+        Answer::new(name, id, response, ctx.changes.take())
+    }
 }
 
 impl LlmAgent {
@@ -63,61 +70,20 @@ impl LlmAgent {
                 join_all(calls.into_iter().map(|(call, answer)| self.call_tool(ctx, call, answer))).await;
         }
         let failure = called.iter_mut().find_map(|called| called.failure.take());
-        let event = self.response_event(before.as_ref(), called)?;
-        let answered = event.function_responses().next().is_some();
-        let asks = self.confirmation_event(ctx, &all, &event);
-        if let Some(asks) = asks {
-            ctx.emit(asks).await?;
+        let answers = called.into_iter().map(Called::answer).collect();
+        let mut answers = Answers::new(&self.name, answers, before);
+        let append = answers.append()?;
+        let answered = append.event.function_responses().next().is_some();
+        if let Some(asks) = self.confirmation_event(ctx, &all, &append.event) {
+            ctx.emit_as(asks).await?;
         }
-        let event = match event.content.is_some() || event.actions != EventActions::default() {
-            true => Some(ctx.emit(event).await?),
-            false => None,
-        };
+        let event = answers.commit(ctx, append).await?;
         if let Some(failure) = failure {
             return Err(failure);
         }
         let skips = event.is_some_and(|event| event.actions.skip_summarization == Some(true));
         let done = !answered || skips || ctx.frame.transfer().is_some() || ctx.is_stopped();
         Ok(if done { Next::Done } else { Next::AskAgain })
-    }
-
-    /// One event for all responses, in the order of the calls. `before` is the state that they began with,
-    /// which a single call does not need.
-    fn response_event(&self, before: Option<&Snapshot>, called: Vec<Called>) -> Result<Event, AgentError> {
-        let mut event = Event::new(&self.name);
-        let mut parts = Vec::with_capacity(called.len());
-        let mut written = Vec::with_capacity(called.len());
-        let mut actions = EventActions::default();
-        let mut names = Vec::with_capacity(called.len());
-        for Called { name, id, response, ctx, .. } in called {
-            let (delta, done) = ctx.changes.take();
-            join_actions(&mut actions, done).map_err(AgentError::other)?;
-            written.push(delta);
-            names.push(name.clone());
-            if response.is_some() {
-                let response = FunctionResponse {
-                    id: Some(id),
-                    name: Some(name),
-                    response,
-                    ..FunctionResponse::default()
-                };
-                parts.push(response.into());
-            }
-        }
-        let delta = match before {
-            None => written.remove(0),
-            Some(before) => {
-                let writers: Vec<Written<'_>> =
-                    names.iter().zip(written).map(|(writer, delta)| Written { writer, delta }).collect();
-                merge(before, &writers, &self.reducers)
-            }
-        };
-        add_changes(&mut event, delta, actions)?;
-        if !parts.is_empty() {
-            event.content =
-                Some(Content { role: Some("user".to_owned()), parts: Some(parts), ..Content::default() });
-        }
-        Ok(event)
     }
 
     async fn call_tool(

@@ -3,13 +3,16 @@ use std::sync::atomic::AtomicU32;
 
 use sessile_artifact::ArtifactService;
 use sessile_memory::MemoryService;
-use sessile_session::{SessionKey, SessionService};
+use sessile_session::{OnOverwrite, SessionKey, SessionService};
+use sessile_state::Reducer;
 
 use super::invocation::Services;
 use super::request::WhenBusy;
 use super::{Inner, Runner};
 use crate::agent::Agent;
+use crate::context::Rules;
 use crate::error::BuildError;
+use crate::tool::Outer;
 use crate::tree::Tree;
 
 /// A runner to be.
@@ -19,13 +22,17 @@ pub struct RunnerBuilder {
     services: Services,
     when_busy: WhenBusy,
     auto_create: bool,
+    rules: Rules,
     model_calls: Option<Arc<AtomicU32>>,
 }
 
 impl RunnerBuilder {
     pub(super) fn new(app: String, root: Arc<dyn Agent>, sessions: SessionService) -> Self {
-        let services = Services { sessions, artifacts: None, memory: None };
-        Self { app, root, services, when_busy: WhenBusy::default(), auto_create: false, model_calls: None }
+        let reducers = sessions.schema(&app).map(|schema| schema.reducers().clone()).unwrap_or_default();
+        let rules = Rules { on_overwrite: sessions.on_overwrite(), reducers: Arc::new(reducers) };
+        let services = Services { sessions, artifacts: None, memory: None, outer: None };
+        let when_busy = WhenBusy::default();
+        Self { app, root, services, when_busy, auto_create: false, rules, model_calls: None }
     }
 
     /// With a place for artifacts.
@@ -56,9 +63,27 @@ impl RunnerBuilder {
         self
     }
 
-    /// Its model calls count together with those of the run that it is part of.
-    pub(crate) fn counting_with(mut self, model_calls: Arc<AtomicU32>) -> Self {
-        self.model_calls = Some(model_calls);
+    /// Turns what callbacks and tools of all agents set under a key into an operation, so that writes of several tools,
+    /// branches, sessions and processes all count. An agent may declare another reducer for the key.
+    #[must_use]
+    pub fn reducer(mut self, key: impl Into<String>, reducer: Reducer) -> Self {
+        Arc::make_mut(&mut self.rules.reducers).insert(key.into(), reducer);
+        self
+    }
+
+    /// What happens when a key that a callback or tool read and then set holds another value at the commit: the event
+    /// tells so, or the write is refused. Without it, what holds for the service of sessions.
+    #[must_use]
+    pub fn on_overwrite(mut self, on_overwrite: OnOverwrite) -> Self {
+        self.rules.on_overwrite = on_overwrite;
+        self
+    }
+
+    /// As part of the run of a tool call: model calls count together, and state is treated as there.
+    pub(crate) fn inside(mut self, outer: Arc<Outer>) -> Self {
+        self.model_calls = Some(outer.ctx.invocation.model_calls.clone());
+        self.rules = Rules::clone(&outer.ctx.frame.rules);
+        self.services.outer = Some(outer);
         self
     }
 
@@ -83,6 +108,7 @@ impl RunnerBuilder {
                 services: Arc::new(self.services),
                 when_busy: self.when_busy,
                 auto_create: self.auto_create,
+                rules: Arc::new(self.rules),
                 model_calls: self.model_calls,
                 seats: Arc::default(),
             }),

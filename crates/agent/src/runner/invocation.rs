@@ -1,13 +1,14 @@
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use sessile_artifact::ArtifactService;
 use sessile_memory::MemoryService;
 use sessile_session::{
-    Content, Event, EventWindow, Guards, OnConflict, Session, SessionError, SessionKey, SessionService,
-    SessionState, Version,
+    Append, Content, Event, EventWindow, Session, SessionError, SessionKey, SessionService, SessionState,
+    Version,
 };
-use sessile_state::{Delta, Scope, State};
+use sessile_state::{Delta, Scope, SharedValue, State};
 use tokio::sync::RwLock;
 
 use super::outlet::Outlet;
@@ -15,6 +16,7 @@ use super::request::RunConfig;
 use super::turn::Turn;
 use crate::context::Frame;
 use crate::error::AgentError;
+use crate::tool::Outer;
 use crate::tree::Tree;
 
 /// One run: what all its agents, callbacks and tools share.
@@ -42,19 +44,25 @@ pub(crate) struct Services {
     pub(crate) sessions: SessionService,
     pub(crate) artifacts: Option<Arc<dyn ArtifactService>>,
     pub(crate) memory: Option<Arc<dyn MemoryService>>,
+    /// The tool call that the runs are part of, if their agent is a tool.
+    pub(crate) outer: Option<Arc<Outer>>,
 }
 
 impl Invocation {
     /// Commits an event, applies what it changes to the state that its agent sees, and hands it on.
-    pub(crate) async fn emit(&self, frame: &Arc<Frame>, event: Event) -> Result<Arc<Event>, AgentError> {
-        let event = self.complete(frame, event);
-        let event = if event.is_partial() {
+    pub(crate) async fn emit(
+        &self,
+        frame: &Arc<Frame>,
+        mut append: Append,
+    ) -> Result<Arc<Event>, AgentError> {
+        append.event = self.complete(frame, append.event);
+        let event = if append.event.is_partial() {
             if self.turn.is_over() {
                 return Err(AgentError::Cancelled);
             }
-            Arc::new(self.piece(event))
+            Arc::new(self.piece(append.event))
         } else {
-            self.commit(frame, event).await?
+            self.commit(frame, append).await?
         };
         self.outlet.put(event.clone()).await;
         Ok(event)
@@ -65,18 +73,29 @@ impl Invocation {
     ///
     /// The state that the agent sees gets what was *stored*: for an operation that is its result, which counts
     /// what other sessions wrote. The service stores no `temp:` keys, so those changes are applied from the event
-    /// as it was given.
-    pub(crate) async fn commit(&self, frame: &Arc<Frame>, event: Event) -> Result<Arc<Event>, AgentError> {
-        let intended = event.actions.state_delta.clone();
+    /// as it was given. If a guard refuses the event, the run learns the values that are stored: the next tool that
+    /// reads them computes from those.
+    pub(crate) async fn commit(&self, frame: &Arc<Frame>, append: Append) -> Result<Arc<Event>, AgentError> {
+        let intended = append.event.actions.state_delta.clone();
         let temporary = temporary(&intended);
         let mut session = self.session.clone().write_owned().await;
         // Tried before the commit: once the event is stored, all of it must be applied.
         temporary.resolved(|key| frame.state.get_raw(key)).map_err(AgentError::other)?;
-        let (sessions, state, frame) = (self.services.sessions.clone(), self.state.clone(), frame.clone());
+        let (services, state, frame) = (self.services.clone(), self.state.clone(), frame.clone());
         let committed = self.turn.commit(Box::pin(async move {
-            let version = session.version();
-            let guards = Guards::default();
-            let stored = sessions.append_guarded(&mut session, event, OnConflict::Merge, guards).await?;
+            let (sessions, version) = (&services.sessions, session.version());
+            if let Some(outer) = &services.outer {
+                outer.note_reads(append.guards.iter().map(|(key, _)| key));
+            }
+            let stored = match sessions.append_as(&mut session, append).await {
+                Ok(stored) => stored,
+                Err(error) => {
+                    if let SessionError::Overwritten { current } = &error {
+                        take_in_current(&state, &frame, current)?;
+                    }
+                    return Err(error.into());
+                }
+            };
             let others_wrote = session.version() > version + 1;
             if others_wrote {
                 take_in(&state, &session, version, &stored.id)?;
@@ -90,7 +109,7 @@ impl Invocation {
                 frame.state.try_apply(&temporary).map_err(AgentError::other)?;
             }
             if others_wrote {
-                refresh_shared(&state, &sessions, &session).await?;
+                refresh_shared(&state, sessions, &session).await?;
             }
             if stored.actions.escalate == Some(true) {
                 frame.escalate();
@@ -182,6 +201,25 @@ fn temporary(delta: &Delta) -> Delta {
     let mut temporary = delta.clone();
     temporary.retain(is_temporary);
     temporary
+}
+
+/// Takes in the values that a guard found in the place of those that were read.
+fn take_in_current(
+    state: &State,
+    frame: &Frame,
+    current: &BTreeMap<String, Option<SharedValue>>,
+) -> Result<(), AgentError> {
+    let mut delta = Delta::new();
+    for (key, value) in current {
+        match value {
+            Some(value) => delta.set(key, value.clone()),
+            None => delta.remove(key),
+        }
+    }
+    state.try_apply(&delta).map_err(AgentError::other)?;
+    // A parallel branch that changed a key itself before shows its own value.
+    delta.retain(|key| frame.state.get_raw(key).as_ref() != current.get(key).and_then(Option::as_ref));
+    frame.state.try_apply(&delta).map_err(AgentError::other)
 }
 
 /// Takes in what others committed to the session while this run did, except this run's own event. Their events hold

@@ -25,6 +25,7 @@ pub(crate) use invocation::Invocation;
 pub(crate) use run_agents::{call_guarded, run_agents};
 
 use crate::agent::Agent;
+use crate::context::Rules;
 use crate::tree::Tree;
 use invocation::Services;
 use outlet::Outlet;
@@ -75,6 +76,8 @@ struct Inner {
     services: Arc<Services>,
     when_busy: WhenBusy,
     auto_create: bool,
+    /// How contexts treat state, unless an agent says otherwise.
+    rules: Arc<Rules>,
     /// Where model calls are counted, if it is not in each run by itself.
     model_calls: Option<Arc<AtomicU32>>,
     seats: Arc<Seats>,

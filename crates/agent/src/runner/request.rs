@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use sessile_session::{Content, EventWindow};
+use sessile_session::{Content, EventWindow, Guards};
 use sessile_state::{Delta, SharedValue};
 
 use crate::model::Streaming;
@@ -18,6 +18,8 @@ pub struct RunRequest {
     /// Changes of state, with their prefixes, committed with the message; `temp:` keys last as long as
     /// the run.
     pub state_delta: Delta,
+    /// The values that the changes were computed from. If a guard refuses, the run does not begin.
+    pub guards: Guards,
     /// The invocation to go on with; a new one if it is left out.
     pub invocation_id: Option<String>,
     /// The id of the invocation if it is a new one; one is made if it is left out.
@@ -50,6 +52,26 @@ impl RunRequest {
     #[track_caller]
     pub fn with_delta(mut self, delta: impl Into<Delta>) -> Self {
         self.state_delta = delta.into();
+        self
+    }
+
+    /// With the values that the changes were computed from, compared when they are committed.
+    ///
+    /// ```
+    /// use sessile_agent::RunRequest;
+    /// use serde_json::json;
+    /// use sessile_session::{Guards, OnOverwrite};
+    ///
+    /// let read = 4; // from a session that was read before
+    /// let request = RunRequest::new("ada", "s1")
+    ///     .with_text("hello")
+    ///     .with_delta(json!({"message_count": read + 1}))
+    ///     .with_guards(Guards::new(OnOverwrite::Refuse).with_read("message_count", json!(read)));
+    /// # drop(request);
+    /// ```
+    #[must_use]
+    pub fn with_guards(mut self, guards: Guards) -> Self {
+        self.guards = guards;
         self
     }
 

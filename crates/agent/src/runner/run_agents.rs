@@ -13,7 +13,7 @@ use crate::guard::guarded;
 pub(crate) async fn run_agents(ctx: &InvocationContext, first: Arc<dyn Agent>) -> Result<(), AgentError> {
     let mut agent = first;
     loop {
-        let here = ctx.below(agent.name());
+        let here = ctx.below(&*agent);
         let next = match run_agent(&here, &*agent).await {
             Ok(()) => next(&here),
             Err(error) => Err(error),
@@ -87,7 +87,7 @@ async fn call(
     }
     let is_answer = said.is_some();
     let llm = answers_for.and_then(|agent| agent.as_llm()).filter(|_| is_answer);
-    ctx.emit_changes(said, &changes, |event| llm.map_or(Ok(()), |llm| llm.keep_output(event))).await?;
+    ctx.emit_changes(said, &changes, |event| llm.map_or(Ok(()), |llm| llm.keep_output(ctx, event))).await?;
     Ok(is_answer)
 }
 

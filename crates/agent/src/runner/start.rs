@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use sessile_session::{
-    Content, CreateSession, Event, EventActions, EventWindow, InvalidId, Session, SessionError, SessionEvent,
-    SessionKey,
+    Append, Content, CreateSession, Event, EventActions, EventWindow, Guards, InvalidId, Session,
+    SessionError, SessionEvent, SessionKey,
 };
 use tokio::sync::RwLock;
 
@@ -54,7 +54,7 @@ impl Inner {
             key: key.clone(),
         };
         let ids = (request.invocation_id, request.new_invocation_id);
-        match self.run(run, ids, request.state_delta).await {
+        match self.run(run, ids, request.state_delta, request.guards).await {
             Ok(()) => Ok(()),
             Err(Ended::Refused(error)) => Err(error),
             Err(Ended::Failed(error)) => Err(run_error(error, key)),
@@ -66,13 +66,14 @@ impl Inner {
         mut run: Invocation,
         (invocation_id, new_id): (Option<String>, Option<String>),
         delta: sessile_state::Delta,
+        guards: Guards,
     ) -> Result<(), Ended> {
         let answered: BTreeSet<&str> = run.user_content.iter().flat_map(response_ids).collect();
         let mut answers = self.answered_call(&run, &answered).await?;
-        let root = Frame::root(run.state.clone());
+        let root = Frame::root(run.state.clone(), self.rules.clone());
         let interrupted = recover::interrupted(run.session.read().await.events(), &answered);
         for event in interrupted {
-            run.commit(&root, event).await?;
+            run.commit(&root, event.into()).await?;
         }
         let goes_on = invocation_id.is_some();
         let resumed = answers.as_mut().map(|call| std::mem::take(&mut call.invocation_id));
@@ -88,7 +89,8 @@ impl Inner {
         event.content.clone_from(&run.user_content);
         event.branch = answers.and_then(|call| call.branch);
         if event.content.is_some() || !event.actions.state_delta.is_empty() {
-            self.commit_message(&run, &root, event, goes_on).await?;
+            let append = Append::new(event).guarded(guards);
+            self.commit_message(&run, &root, append, goes_on).await?;
         }
         let ctx = InvocationContext { context: ReadonlyContext { invocation: Arc::new(run), frame: root } };
         Ok(run_agents(&ctx, agent).await?)
@@ -99,9 +101,10 @@ impl Inner {
         &self,
         run: &Invocation,
         root: &Arc<Frame>,
-        mut event: Event,
+        mut append: Append,
         goes_on: bool,
     ) -> Result<(), AgentError> {
+        let event = &mut append.event;
         let is_same = |other: &SessionEvent| {
             other.author == "user" && other.invocation_id == run.id && other.content == event.content
         };
@@ -114,9 +117,10 @@ impl Inner {
             event.content = None;
         }
         if run.config.yield_user_message {
-            run.emit(root, event).await?;
+            run.emit(root, append).await?;
         } else {
-            run.commit(root, run.complete(root, event)).await?;
+            append.event = run.complete(root, append.event);
+            run.commit(root, append).await?;
         }
         Ok(())
     }

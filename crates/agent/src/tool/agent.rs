@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use sessile_session::{Content, CreateSession, Event, MemoryStore, SessionService};
 use sessile_state::{Delta, Scope};
 
-use super::Tool;
+use super::{Outer, Tool};
 use crate::agent::Agent;
 use crate::context::ToolContext;
 use crate::error::ToolError;
@@ -86,8 +86,8 @@ impl AgentTool {
             .collect();
         let new = CreateSession::new(key.app(), key.user()).with_id(key.id()).with_state(state);
         sessions.create(new).await.map_err(ToolError::failed)?;
-        let mut builder = Runner::builder(key.app(), self.agent.clone(), sessions)
-            .counting_with(ctx.invocation.model_calls.clone());
+        let outer = Arc::new(Outer::new(ctx, seen));
+        let mut builder = Runner::builder(key.app(), self.agent.clone(), sessions).inside(outer.clone());
         if let Some(artifacts) = &ctx.invocation.services.artifacts {
             builder = builder.artifacts(artifacts.clone());
         }
@@ -105,29 +105,13 @@ impl AgentTool {
             if event.is_partial() {
                 continue;
             }
-            self.take_over(&event, ctx)?;
+            outer.take_over(&event)?;
             let said = said(&event);
             if !said.is_empty() {
                 answer = said;
             }
         }
         Ok(answer)
-    }
-
-    /// Makes what the agent changed the tool's changes. What it changed with operations is handed on as operations:
-    /// their results were computed from a copy of the state, and would overwrite what other sessions write.
-    fn take_over(&self, event: &Event, ctx: &ToolContext) -> Result<(), ToolError> {
-        let mut delta = event.actions.state_delta.clone();
-        let operations = event.operations();
-        delta.retain(|key| !operations.contains_key(key));
-        for (key, operations) in operations {
-            delta.try_operate(key, operations).map_err(ToolError::failed)?;
-        }
-        ctx.state().try_apply(&delta).map_err(ToolError::failed)?;
-        if !event.actions.artifact_delta.is_empty() {
-            ctx.with_actions(|actions| actions.artifact_delta.extend(event.actions.artifact_delta.clone()));
-        }
-        Ok(())
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod agent;
 mod function;
+mod outer;
 
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ pub use agent::AgentTool;
 pub use function::{FunctionTool, ToolFunction, WithContext, WithoutContext};
 
 pub(crate) use function::schema_of;
+pub(crate) use outer::Outer;
 
 use crate::context::ToolContext;
 use crate::error::ToolError;

@@ -245,7 +245,7 @@ async fn calls_side_by_side_that_set_and_add_count_in_their_order() {
             write("set_first", 1),
             write("add_first", 1),
             set("add_first", json!(5)),
-            // A number cannot be added to the text of a sibling: the later change counts alone.
+            // A number cannot be added to the text of a sibling: the later call is answered with an error.
             set("text_first", json!("five")),
             write("text_first", 1),
         ]),
@@ -255,9 +255,14 @@ async fn calls_side_by_side_that_set_and_add_count_in_their_order() {
     .build()
     .unwrap();
 
-    run(agent, &sessions, "go").await.unwrap();
+    let events = run(agent, &sessions, "go").await.unwrap();
 
-    assert_eq!(state(&sessions).await, json!({"set_first": 6, "add_first": 5, "text_first": 101}));
+    assert_eq!(state(&sessions).await, json!({"set_first": 6, "add_first": 5, "text_first": "five"}));
+    let errors: Vec<_> =
+        events[1].function_responses().map(|answer| answer.response.clone().unwrap()).collect();
+    assert!(errors[..5].iter().all(|answer| !answer.contains_key("error")), "{errors:?}");
+    let error = errors[5]["error"].to_string();
+    assert!(error.contains("`text_first`") && error.contains("a number"), "{error}");
 }
 
 /// Adds to `n`, `user:n`, `temp:n` and a list.
@@ -562,7 +567,7 @@ async fn an_event_that_is_emitted_again_is_applied_once() {
 }
 
 #[tokio::test]
-async fn a_bound_that_another_session_reached_first_refuses_the_whole_event() {
+async fn a_bound_that_another_session_reached_first_is_the_error_of_the_call() {
     let sessions = with_session(SessionService::new(MemoryStore::new()), json!({"app:stock": 1})).await;
     let others = sessions.clone();
     let take = FunctionTool::new("take", "", move |_: Nothing, ctx: ToolContext| {
@@ -580,15 +585,12 @@ async fn a_bound_that_another_session_reached_first_refuses_the_whole_event() {
     let agent = LlmAgent::builder("agent").model(Calls("take")).tool(take).build().unwrap();
     let runner = runner(agent, &sessions);
 
-    let error = runner.run(says("one, please")).collect().await.unwrap_err();
+    let events = runner.run(says("one, please")).collect().await.unwrap();
 
-    let RunError::Agent { source, .. } = &error else { panic!("{error:?}") };
-    assert!(
-        matches!(&**source, AgentError::Session(SessionError::Operation { key, .. }) if key == "app:stock")
-    );
-    assert!(error.to_string().contains("below the minimum 0"), "{error}");
-    assert_eq!(state(&sessions).await, json!({"app:stock": 0}));
-    assert_eq!(log(&sessions).await, ["user: one, please", "agent: calls take", "agent: !SESSION"]);
+    let answer = line(&events[1]);
+    assert!(answer.contains("app:stock") && answer.contains("below the minimum 0"), "{answer}");
+    assert_eq!(state(&sessions).await, json!({"app:stock": 0}), "nothing of the call is stored");
+    assert_eq!(events.len(), 3, "the run goes on");
 
     // A tool that can see it is refused at once, and its model is told.
     let events = runner.run(says("another")).collect().await.unwrap();
@@ -596,7 +598,7 @@ async fn a_bound_that_another_session_reached_first_refuses_the_whole_event() {
 }
 
 #[tokio::test]
-async fn a_run_that_writes_more_than_a_scope_may_hold_fails_and_stores_nothing_of_that_event() {
+async fn a_tool_that_writes_more_than_a_scope_may_hold_is_answered_with_an_error() {
     let service = SessionService::new(MemoryStore::new()).with_max_scope_bytes(1_000);
     let sessions = with_session(service, json!({"user:large": "x".repeat(900)})).await;
     let grow = FunctionTool::new("grow", "", async |_: Nothing, ctx: ToolContext| {
@@ -606,15 +608,14 @@ async fn a_run_that_writes_more_than_a_scope_may_hold_fails_and_stores_nothing_o
     });
     let agent = LlmAgent::builder("agent").model(Calls("grow")).tool(grow).build().unwrap();
 
-    let error = run(agent, &sessions, "go").await.unwrap_err();
+    let events = run(agent, &sessions, "go").await.unwrap();
 
-    let RunError::Agent { source, .. } = &error else { panic!("{error:?}") };
-    assert!(
-        matches!(&**source, AgentError::Session(SessionError::TooLarge { limit: 1_000, .. })),
-        "{error:?}"
+    assert!(line(&events[1]).contains("at most 1000 are kept"), "{}", line(&events[1]));
+    assert_eq!(
+        state(&sessions).await,
+        json!({"user:large": "x".repeat(900)}),
+        "nothing of the call is stored"
     );
-    assert_eq!(state(&sessions).await, json!({"user:large": "x".repeat(900)}));
-    assert_eq!(log(&sessions).await, ["user: go", "agent: calls grow", "agent: !SESSION"]);
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use sessile_session::{CreateSession, Event, EventWindow, SessionKey, SessionServ
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::agents::Services;
+use crate::agents::{Services, with_schemas};
 use crate::args::StoreArgs;
 use crate::event_text::{changes, cut, said};
 use crate::exit::Failure;
@@ -47,7 +47,10 @@ impl Chat {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let place = Place::of(&self.store.store)?;
         let sessions = SessionService::over(place.open(Need::Any).await?);
-        let done = self.talk(&place, &sessions).await;
+        let done = match with_schemas(sessions.clone(), self.agents.as_deref()) {
+            Ok(checked) => self.talk(&place, &checked).await,
+            Err(error) => Err(error),
+        };
         closed(&sessions, done).await
     }
 

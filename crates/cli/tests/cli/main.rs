@@ -10,6 +10,7 @@ mod serve;
 mod served;
 mod sessions;
 mod state;
+mod state_history;
 mod support;
 mod together;
 mod traces;

@@ -268,3 +268,44 @@ fn an_id_begins_no_line_of_the_log() {
     assert!(said.contains("greeter/ada/s\\nINFO forged\\u{1b}[31m"), "{said}");
     assert!(!said.contains("\nINFO forged") && !said.contains("\u{1b}[31m"), "{said}");
 }
+
+#[test]
+fn the_schema_of_an_application_is_obeyed_by_its_server_and_kept_from_imports() {
+    let folder = Folder::new();
+    let app = folder.path().join("agents/hotel");
+    std::fs::create_dir_all(&app).expect("there is room");
+    std::fs::write(app.join("script.yaml"), "turns: [{ reply: hello }]\nrepeat: true\n")
+        .expect("there is room");
+    let yaml = "name: desk\nmodel: scripted:script.yaml\noutput_key: said\nstate_schema:\n  said: string\n  user:nights: { type: integer, min: 0 }\n";
+    std::fs::write(app.join("root_agent.yaml"), yaml).expect("there is room");
+    // A session from before there was a schema: an import keeps what was exported.
+    let old = Folder::with_sessions(async |service| {
+        let new = sessile_session::CreateSession::new("hotel", "user").with_id("old");
+        service.create(new.with_state(json!({"said": 5, "user:nights": 3}))).await.expect("it is new");
+    });
+    let exported = old.run(&["sessions", "export"]).ok();
+    folder.run(&["db", "migrate"]).ok();
+    folder.run_with(&["sessions", "import", "-"], &exported).ok();
+    let served = Served::new(&folder, &["agents"]);
+    assert_eq!(
+        served.get("/apps/hotel/users/user/sessions/old")["state"],
+        json!({"said": 5, "user:nights": 3})
+    );
+    served.post("/apps/hotel/users/user/sessions", &json!({"sessionId": "s1"}));
+    let path = "/apps/hotel/users/user/sessions/s1";
+    let refused = served.request("PATCH", path, Some(&json!({"stateDelta": {"user:nights": "two"}})));
+    assert_eq!(refused.status, 422);
+    assert!(
+        refused.body.contains("it is declared as `integer` and cannot hold a string"),
+        "{}",
+        refused.body
+    );
+    let below = served.request("PATCH", path, Some(&json!({"stateOps": {"user:nights": {"add": -4}}})));
+    assert_eq!((below.status, below.body.contains("below the minimum 0")), (409, true), "{}", below.body);
+    let mut run = message("hotel", "hi");
+    run["stateDelta"] = json!({"nights": 1});
+    let refused = served.request("POST", RUN, Some(&run));
+    assert_eq!((refused.status, refused.body.contains("not declared")), (422, true), "{}", refused.body);
+    served.post(RUN, &message("hotel", "hi"));
+    assert_eq!(served.get(path)["state"], json!({"said": "hello", "user:nights": 3}));
+}

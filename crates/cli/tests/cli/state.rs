@@ -181,3 +181,33 @@ fn a_command_leaves_one_file_behind() {
         assert_eq!(names, ["sessile.db"], "{command:?}");
     }
 }
+
+#[test]
+fn a_folder_of_agents_says_what_may_be_set() {
+    let folder = Folder::with_sessions(async |service| conversation(service, "s1").await);
+    let app = folder.path().join("agents/shop");
+    std::fs::create_dir_all(&app).expect("there is room");
+    let yaml = "name: seller\nmodel: gemini-2.5-flash\nstate_schema:\n  user:points: { type: integer, min: 0 }\n  step: integer\n";
+    std::fs::write(app.join("root_agent.yaml"), yaml).expect("there is room");
+    let with = |args: &[&str]| {
+        let all = [
+            &["state", args[0], "shop", "--user", "ada", "--session", "s1", "--agents", "agents"],
+            &args[1..],
+        ];
+        folder.run(&all.concat())
+    };
+    let told = "\"user:points\": it is declared as `integer` and cannot hold a string";
+    with(&["set", "user:points", "many", "--text"]).fails(2, told);
+    with(&["set", "step", "1.5"]).fails(2, "it has a fraction");
+    with(&["set", "other", "1"]).fails(2, "it is not declared in the schema");
+    with(&["add", "user:points", "0.5"]).fails(2, "0.5 has a fraction");
+    with(&["add", "user:points", "-1"]).fails(4, "below the minimum 0");
+    with(&["append", "step", "1"]).fails(2, "only lists have them");
+    assert_eq!(with(&["add", "user:points", "3"]).ok(), "3\n");
+    with(&["rm", "step"]).ok();
+    // Without the folder nothing is known of a schema.
+    folder.run(&["state", "set", "shop", "--user", "ada", "user:points", "-1"]).ok();
+    folder
+        .run(&["state", "set", "shop", "app:x", "1", "--agents", "nowhere"])
+        .fails(1, "cannot load applications from nowhere");
+}

@@ -19,6 +19,7 @@ fn sample(name: &str, agent: LlmAgent) -> LoadedApp {
     LoadedApp {
         name: name.to_owned(),
         root: Arc::new(agent) as Arc<dyn Agent>,
+        schema: None,
         language: "rust",
         files: Vec::new(),
     }

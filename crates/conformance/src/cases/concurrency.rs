@@ -1,7 +1,7 @@
 use serde_json::json;
 use sessile_session::{
-    Append, CreateSession, Event, EventWindow, Expect, Guards, OnOverwrite, SessionError, SessionKey,
-    SessionService,
+    Append, ChangeWindow, CreateSession, Event, EventWindow, Expect, Guards, OnOverwrite, SessionError,
+    SessionKey, SessionService,
 };
 use sessile_state::{Operation, State};
 
@@ -343,7 +343,11 @@ async fn neighbours_of_a_refused_commit_go_through(service: SessionService) {
         assert_eq!(stored(&service, key).await.version(), expected);
     }
     for scope in [super::user_scope(), super::app_scope()] {
-        let changes = service.store().scope_changes(&scope, 1, 1000).await.unwrap();
+        let changes = service
+            .store()
+            .scope_changes(&scope, ChangeWindow { after: 1, ..ChangeWindow::newest(1000) })
+            .await
+            .unwrap();
         let versions: Vec<_> = changes.iter().map(|change| change.version).collect();
         assert_eq!(versions, (2..=33).rev().collect::<Vec<_>>());
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use sessile_session::{
-    Append, Appended, Event, EventWindow, Expect, Guards, OPERATIONS, OVERWROTE, OnConflict, OnOverwrite,
-    REMOVED, RestoreSession, SessionError, SessionKey, SessionService,
+    Append, Appended, ChangeWindow, Event, EventWindow, Expect, Guards, OPERATIONS, OVERWROTE, OnConflict,
+    OnOverwrite, REMOVED, RestoreSession, SessionError, SessionKey, SessionService,
 };
 use sessile_state::Operation;
 
@@ -251,7 +251,8 @@ async fn sixteen_at_once_are_stored_once(service: SessionService) {
     let read = stored(&service, made.key()).await;
     assert_eq!((read.version(), state_of(&read)), (1, json!({"user:n": 1, "list": ["once"]})));
     assert_eq!(read.events()[0].event, answers[0].event);
-    let history = service.store().scope_changes(&super::user_scope(), 0, 10).await.unwrap();
+    let history =
+        service.store().scope_changes(&super::user_scope(), ChangeWindow::newest(10)).await.unwrap();
     assert_eq!(history.len(), 2, "the creation and one event");
 }
 

@@ -16,7 +16,9 @@ mod numbers;
 mod operations;
 mod order;
 mod refusals;
+mod schema;
 mod scope;
+mod scope_history;
 mod shared;
 mod transact;
 mod values;
@@ -25,7 +27,8 @@ mod watch;
 
 use serde_json::{Value, json};
 use sessile_session::{
-    CreateSession, Event, EventActions, EventWindow, ScopeKey, Session, SessionKey, SessionService, StateMap,
+    ChangeWindow, CreateSession, Event, EventActions, EventWindow, ScopeKey, Session, SessionKey,
+    SessionService, StateMap,
 };
 use sessile_state::{Delta, SharedValue, same_value};
 
@@ -50,7 +53,9 @@ pub(crate) fn all() -> impl Iterator<Item = (String, Case)> {
         ("operations", operations::CASES),
         ("order", order::CASES),
         ("refusals", refusals::CASES),
+        ("schema", schema::CASES),
         ("scope", scope::CASES),
+        ("scope_history", scope_history::CASES),
         ("shared", shared::CASES),
         ("transact", transact::CASES),
         ("values", values::CASES),
@@ -169,7 +174,11 @@ async fn everything(service: &SessionService, key: &SessionKey) -> Value {
     let mut found = json!({ "session": session, "version": session.as_ref().map(Session::version) });
     for scope in [ScopeKey::app_of(key), ScopeKey::user_of(key)] {
         let state = service.store().scope_state(&scope).await.expect("shared state is read");
-        let changes = service.store().scope_changes(&scope, 0, 1000).await.expect("its history is read");
+        let changes = service
+            .store()
+            .scope_changes(&scope, ChangeWindow::newest(1000))
+            .await
+            .expect("its history is read");
         found[scope.to_string()] =
             json!({ "version": state.version, "state": json_of(&state.state), "changes": changes });
     }

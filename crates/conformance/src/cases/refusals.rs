@@ -25,6 +25,7 @@ cases!(
     of_a_creation_store_nothing,
     of_a_write_of_shared_state_store_nothing,
     by_size_store_nothing,
+    by_size_count_bytes_of_compact_json,
     by_size_are_made_at_creation_too,
     by_size_spare_commits_that_do_not_grow_an_oversized_scope,
     of_values_that_are_nested_too_deep_name_the_key,
@@ -339,6 +340,30 @@ async fn by_size_store_nothing(service: SessionService) {
         .await
         .unwrap();
     service.append_to(made.key(), setting(json!({"c": more}))).await.unwrap();
+}
+
+async fn by_size_count_bytes_of_compact_json(service: SessionService) {
+    let made = session(&service, "s", json!({})).await;
+    let nested =
+        json!({"list": [1, 2, {"a, b": "c: \"d\", e", "f": [[], {}, null]}], "text": "é, \n\\\\\"x: y"});
+    let size = "key".len() + nested.to_string().len();
+    let exactly = service.clone().with_max_scope_bytes(size);
+    let less = service.clone().with_max_scope_bytes(size - 1);
+    for prefix in ["", "user:", "app:"] {
+        let event = || setting(json!({format!("{prefix}key"): nested}));
+        let refused = less.append_to(made.key(), event()).await.unwrap_err();
+        assert!(matches!(refused, SessionError::TooLarge { size: found, .. } if found == size), "{refused}");
+        exactly.append_to(made.key(), event()).await.unwrap();
+    }
+    for scope in [user_scope(), app_scope()] {
+        // It does not grow by being written again, and by one more byte it does.
+        less.write_state(StateWrite::new(scope.clone(), json!({"key": nested}))).await.unwrap();
+        let refused = exactly.write_state(StateWrite::new(scope, json!({"b": 1}))).await.unwrap_err();
+        assert!(
+            matches!(refused, SessionError::TooLarge { size: found, .. } if found == size + 2),
+            "{refused}"
+        );
+    }
 }
 
 async fn by_size_are_made_at_creation_too(service: SessionService) {

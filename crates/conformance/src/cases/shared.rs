@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 use sessile_session::{
-    ChangedBy, CreateSession, ScopeKey, ScopeState, SessionError, SessionService, StateMap, StateWrite,
-    Version,
+    ChangeWindow, ChangedBy, CreateSession, ScopeKey, ScopeState, SessionError, SessionService, StateMap,
+    StateWrite, Version,
 };
 use sessile_state::{Change, Delta, Operation, State};
 
@@ -76,7 +76,7 @@ async fn an_unwritten_scope_has_version_zero(service: SessionService) {
     session(&service, "s", json!({"own": 1})).await;
     for scope in scopes() {
         assert_eq!(read(&service, &scope).await, ScopeState { version: 0, state: Arc::default() });
-        assert!(service.store().scope_changes(&scope, 0, 10).await.unwrap().is_empty());
+        assert!(service.store().scope_changes(&scope, ChangeWindow::newest(10)).await.unwrap().is_empty());
         let write = StateWrite { expect: Some(0), ..StateWrite::new(scope, json!({"first": 1})) };
         assert_eq!(service.write_state(write).await.unwrap().version, 1);
     }
@@ -98,7 +98,7 @@ async fn versions_grow_by_one_with_every_change(service: SessionService) {
     let session = super::stored(&service, made.key()).await;
     assert_eq!((session.versions().user, session.versions().app), (Some(4), Some(3)));
     for (scope, count) in [(user_scope(), 4), (app_scope(), 3)] {
-        let changes = service.store().scope_changes(&scope, 0, 100).await.unwrap();
+        let changes = service.store().scope_changes(&scope, ChangeWindow::newest(100)).await.unwrap();
         let versions: Vec<_> = changes.iter().map(|change| change.version).collect();
         assert_eq!(versions, (1..=count).rev().collect::<Vec<_>>());
     }
@@ -142,13 +142,13 @@ async fn a_request_sent_again_changes_nothing(service: SessionService) {
         let change = || delta(|delta| delta.add("n", 1));
         let first = service.write_state(requested(&scope, "r1", change())).await.unwrap();
         assert!(first.known.is_none());
-        let before = service.store().scope_changes(&scope, 0, 10).await.unwrap();
+        let before = service.store().scope_changes(&scope, ChangeWindow::newest(10)).await.unwrap();
         for _ in 0..2 {
             let again = service.write_state(requested(&scope, "r1", change())).await.unwrap();
             assert_eq!((again.version, &again.state), (first.version, &first.state));
             assert!(again.known.is_some());
         }
-        assert_eq!(service.store().scope_changes(&scope, 0, 10).await.unwrap(), before);
+        assert_eq!(service.store().scope_changes(&scope, ChangeWindow::newest(10)).await.unwrap(), before);
         assert_eq!(read(&service, &scope).await.version, 1);
         service.write_state(requested(&scope, "r2", change())).await.unwrap();
         assert_eq!(json_of(&read(&service, &scope).await.state), json!({"n": 2}));
@@ -316,10 +316,15 @@ async fn the_history_tells_who_changed_what(service: SessionService) {
     };
     service.write_state(write).await.unwrap();
     service.write_user_state("shop", "ada", json!({"b": 1})).await.unwrap();
-    let changes = service.store().scope_changes(&user_scope(), 0, 10).await.unwrap();
+    let changes = service.store().scope_changes(&user_scope(), ChangeWindow::newest(10)).await.unwrap();
     let [anonymous, request, event, creation] = &changes[..] else { panic!("{changes:?}") };
 
-    let by = |event: &str| ChangedBy::Event { user: "ada".into(), session: "s".into(), event: event.into() };
+    let by = |event: &str| ChangedBy::Event {
+        user: "ada".into(),
+        session: "s".into(),
+        event: event.into(),
+        author: (!event.is_empty()).then(|| "agent".into()),
+    };
     assert_eq!((creation.version, &creation.by), (1, &by("")));
     let expected = delta(|delta| delta.add("a", 1));
     assert_eq!(creation.change, expected, "the intent, names without prefix, of this scope only");
@@ -335,7 +340,7 @@ async fn the_history_tells_who_changed_what(service: SessionService) {
     let ChangedBy::Request { request: id, principal: None } = &anonymous.by else { panic!("{anonymous:?}") };
     assert!(!id.is_empty());
     assert!(anonymous.time > 1.6e9);
-    let of_app = service.store().scope_changes(&app_scope(), 0, 10).await.unwrap();
+    let of_app = service.store().scope_changes(&app_scope(), ChangeWindow::newest(10)).await.unwrap();
     assert_eq!(of_app.iter().map(|change| &change.by).collect::<Vec<_>>(), [&by("")]);
 }
 
@@ -344,7 +349,11 @@ async fn the_history_is_read_newest_first(service: SessionService) {
         write(&service, &app_scope(), json!({"n": n})).await;
     }
     let versions = async |after: Version, limit: usize| {
-        let changes = service.store().scope_changes(&app_scope(), after, limit).await.unwrap();
+        let changes = service
+            .store()
+            .scope_changes(&app_scope(), ChangeWindow { after, ..ChangeWindow::newest(limit) })
+            .await
+            .unwrap();
         changes.iter().map(|change| change.version).collect::<Vec<_>>()
     };
     assert_eq!(versions(0, 100).await, [7, 6, 5, 4, 3, 2, 1]);
@@ -353,7 +362,7 @@ async fn the_history_is_read_newest_first(service: SessionService) {
     assert_eq!(versions(4, 2).await, [7, 6]);
     assert_eq!(versions(7, 100).await, [0; 0]);
     assert_eq!(versions(0, 0).await, [0; 0]);
-    assert_eq!(service.store().scope_changes(&user_scope(), 0, 10).await.unwrap(), []);
+    assert_eq!(service.store().scope_changes(&user_scope(), ChangeWindow::newest(10)).await.unwrap(), []);
 }
 
 /// A generator of numbers that look random and are the same in every run.
@@ -421,7 +430,7 @@ async fn undoing_the_history_gives_back_every_state(service: SessionService) {
             assert!(same_state(&now.state, &seen[seen.len() - 1]), "a refusal changed something");
         }
         let mut state = seen[seen.len() - 1].clone();
-        let changes = service.store().scope_changes(&scope, 0, 1000).await.unwrap();
+        let changes = service.store().scope_changes(&scope, ChangeWindow::newest(1000)).await.unwrap();
         assert_eq!(changes.len(), 50);
         for change in &changes {
             let expected = &seen[change.version as usize];
@@ -440,11 +449,15 @@ async fn scopes_have_histories_of_their_own(service: SessionService) {
         service.append_to(made.key(), setting(json!({"user:who": made.key().to_string()}))).await.unwrap();
     }
     for made in [&ada, &bob, &game] {
-        let changes = service.store().scope_changes(&ScopeKey::user_of(made.key()), 0, 10).await.unwrap();
+        let changes = service
+            .store()
+            .scope_changes(&ScopeKey::user_of(made.key()), ChangeWindow::newest(10))
+            .await
+            .unwrap();
         assert_eq!(changes.len(), 1);
         assert_eq!(changes[0].change, Delta::from(json!({"who": made.key().to_string()})));
     }
-    assert_eq!(service.store().scope_changes(&app_scope(), 0, 10).await.unwrap(), []);
+    assert_eq!(service.store().scope_changes(&app_scope(), ChangeWindow::newest(10)).await.unwrap(), []);
 }
 
 /// Commits that are written together are told one by one.
@@ -469,7 +482,7 @@ async fn the_history_of_parallel_writers_is_complete(service: SessionService) {
         }
     })
     .await;
-    let changes = service.store().scope_changes(&user_scope(), 0, 1000).await.unwrap();
+    let changes = service.store().scope_changes(&user_scope(), ChangeWindow::newest(1000)).await.unwrap();
     assert_eq!(
         changes.iter().map(|change| change.version).collect::<Vec<_>>(),
         (1..=64).rev().collect::<Vec<_>>()
@@ -482,6 +495,7 @@ async fn the_history_of_parallel_writers_is_complete(service: SessionService) {
         match &change.by {
             ChangedBy::Event { event, .. } => assert_eq!(*event, format!("e{added}")),
             ChangedBy::Request { .. } => assert_eq!(added % 2, 1),
+            ChangedBy::External { .. } => panic!("{change:?}"),
         }
         change.undo(&mut state).unwrap();
     }

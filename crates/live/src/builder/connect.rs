@@ -70,7 +70,8 @@ impl LiveBuilder {
         let (store, restored) = match self.session.take() {
             Some((service, key)) => {
                 let name = self.name.clone();
-                let (store, restored) = StoreLink::attach(service, key, name, &self.state).await?;
+                let (store, restored) =
+                    StoreLink::attach(service, key, name, &self.state, self.on_overwrite).await?;
                 (Some(store), restored)
             }
             None => (None, Restored::default()),

@@ -9,7 +9,7 @@ mod reactions;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sessile_session::{Clock, Ids, RandomIds, SessionKey, SessionService, SystemClock};
+use sessile_session::{Clock, Ids, OnOverwrite, RandomIds, SessionKey, SessionService, SystemClock};
 use sessile_state::State;
 
 use crate::callbacks::{Callbacks, FastCallbacks};
@@ -82,6 +82,7 @@ impl Live {
             },
             state: State::new(),
             session: None,
+            on_overwrite: None,
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
             fast: FastCallbacks::default(),
@@ -108,6 +109,7 @@ pub struct LiveBuilder {
     timing: Timing,
     state: State,
     session: Option<(SessionService, SessionKey)>,
+    on_overwrite: Option<OnOverwrite>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
     fast: FastCallbacks,
@@ -139,6 +141,15 @@ impl LiveBuilder {
     /// restored; at the end of each turn what was said, called and changed becomes events. `app:` and `user:` keys are shared with all other sessions.
     pub fn session(mut self, service: SessionService, key: SessionKey) -> Self {
         self.session = Some((service, key));
+        self
+    }
+
+    /// What happens when a key that was set after it was read was changed by another writer in between: the event that
+    /// stores it reports what it overwrote, and [`LiveEvent::Overwrote`](crate::LiveEvent) is told; or the stored value stays,
+    /// and [`LiveEvent::Conflict`](crate::LiveEvent) is told. The service's choice unless it is made here. `add`, `append` and
+    /// `union` overwrite nothing, and a key that is set without being read is simply set.
+    pub fn on_overwrite(mut self, on_overwrite: OnOverwrite) -> Self {
+        self.on_overwrite = Some(on_overwrite);
         self
     }
 

@@ -103,7 +103,7 @@ pub(crate) fn instruction(shared: &Shared, base: Option<&Instruction>) -> Result
     let texts: Vec<_> = [base, phase.as_ref()]
         .into_iter()
         .flatten()
-        .map(|text| text.render(&shared.state))
+        .map(|text| text.render(&shared.quiet()))
         .collect::<Result<_, _>>()?;
     Ok((!texts.is_empty()).then(|| texts.join("\n\n")))
 }

@@ -28,7 +28,7 @@ impl ControlLane {
                 self.aside.spawn(action);
             }
         }
-        let next = lock(&self.shared.phases).as_ref().and_then(|phases| phases.next(&self.shared.state));
+        let next = lock(&self.shared.phases).as_ref().and_then(|phases| phases.next(&self.shared.quiet()));
         if let Some((phase, number)) = next {
             self.transition(&phase, PhaseTrigger::Guard(number)).await;
         }
@@ -37,7 +37,7 @@ impl ControlLane {
     /// Computes what has an input that changed.
     pub(super) async fn recompute(&mut self) {
         let mut problems = Vec::new();
-        self.computed.recompute(&self.shared.state, &mut problems);
+        self.computed.recompute(&self.shared.quiet(), &mut problems);
         for problem in problems {
             self.problem(problem).await;
         }

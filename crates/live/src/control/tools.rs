@@ -158,7 +158,8 @@ impl ControlLane {
     }
 
     fn start(&mut self, batch: u64, place: usize, tool: crate::LiveTool, call: Arc<ToolCall>) {
-        let task = self.runs.tasks.spawn(tool.run(call, self.shared.state.clone()));
+        let changes = self.store.as_ref().map(|store| Arc::downgrade(store.changes()));
+        let task = self.runs.tasks.spawn(tool.run(call, self.shared.state.clone(), changes));
         self.runs.places.insert(task.id(), (batch, place));
         if let Some(batch) = self.runs.batches.get_mut(&batch) {
             batch.tasks[place] = Some(task);

@@ -1,16 +1,25 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sessile_session::{Content, Event, FunctionCall, FunctionResponse, Part};
+use sessile_session::{Content, Event, FunctionCall, FunctionResponse, Guards, Part};
+use sessile_state::Recorded;
 
-use super::StoreLink;
+use super::{StoreLink, Waiting};
 use crate::shared::Shared;
 use crate::tool::{ToolCall, ToolResponse};
 use crate::transcript::{Turn, TurnItem};
 
 impl StoreLink {
-    /// The events of a turn; the last carries what changed.
-    pub(super) fn events(&self, shared: &Shared, turn: &Turn, complete: bool) -> Vec<Event> {
+    /// The events of a turn; the last carries what changed. Changes that must be committed earlier have events of their own
+    /// before it.
+    pub(super) fn events(
+        &self,
+        shared: &Shared,
+        turn: &Turn,
+        complete: bool,
+        earlier: Vec<Recorded>,
+        last: Recorded,
+    ) -> Vec<Waiting> {
         let mut events: Vec<Event> = Vec::new();
         let mut kind = None;
         for item in &turn.items {
@@ -24,28 +33,43 @@ impl StoreLink {
                 content.parts.get_or_insert_default().push(part(item));
             }
         }
-        let delta = self.delta(&shared.state);
-        if !delta.is_empty() {
-            if events.is_empty() {
-                events.push(Event::new(self.author.as_str()));
-            }
-            if let Some(last) = events.last_mut() {
-                last.actions.state_delta = delta;
-            }
+        if events.is_empty() && !last.delta.is_empty() {
+            events.push(Event::new(self.author.as_str()));
         }
-        if let Some(last) = events.last_mut() {
-            last.turn_complete = complete.then_some(true);
-            last.interrupted = turn.interrupted.then_some(true);
+        let mut waiting: Vec<Waiting> =
+            events.into_iter().map(|event| Waiting { event, guards: Guards::default() }).collect();
+        if let Some(carrier) = waiting.last_mut() {
+            carrier.event.turn_complete = complete.then_some(true);
+            carrier.event.interrupted = turn.interrupted.then_some(true);
+            carrier.guards = self.guards(&last);
+            carrier.event.actions.state_delta = last.delta;
+        }
+        let before_last = waiting.len().saturating_sub(1);
+        let earlier = earlier.into_iter().filter(|recorded| !recorded.delta.is_empty());
+        for (place, recorded) in earlier.enumerate() {
+            let mut event = Event::new(self.author.as_str());
+            let guards = self.guards(&recorded);
+            event.actions.state_delta = recorded.delta;
+            waiting.insert(before_last + place, Waiting { event, guards });
         }
         let invocation = format!("live-{}", shared.ids.new_id());
         let mut time = shared.clock.now();
-        for event in &mut events {
+        for Waiting { event, .. } in &mut waiting {
             event.id = shared.ids.new_id();
             event.invocation_id.clone_from(&invocation);
             event.timestamp = Some(time);
             time += 1e-6; // google-adk puts events of one time in the order of their ids
         }
-        events
+        waiting
+    }
+
+    /// The values that the session had read before it set or removed keys.
+    fn guards(&self, recorded: &Recorded) -> Guards {
+        let mut guards = Guards::new(self.changes.on_overwrite);
+        for (key, read) in &recorded.reads {
+            guards.insert(key.clone(), read.clone());
+        }
+        guards
     }
 
     fn event_for(&self, item: &TurnItem) -> Event {

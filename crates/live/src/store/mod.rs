@@ -1,14 +1,18 @@
 //! A live session as a stored one: at the end of each turn what was said, called and changed becomes events.
 
+mod changes;
 mod events;
 mod sync;
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
+pub(crate) use changes::Changes;
 use sessile_session::{
-    CreateSession, Event, EventWindow, Expect, SessionError, SessionKey, SessionService, StateMap, apply,
+    CreateSession, Event, EventWindow, Guards, Incarnation, OnOverwrite, SessionError, SessionKey,
+    SessionService, StateMap,
 };
-use sessile_state::{Delta, SharedValue, State};
+use sessile_state::{Delta, State};
 
 use crate::shared::{Shared, lock};
 use crate::transcript::Turn;
@@ -29,15 +33,24 @@ pub(crate) struct StoreLink {
     key: SessionKey,
     /// Who the model is, as the author of events.
     author: String,
+    /// Which session it is, if another one has its address later.
+    incarnation: Incarnation,
     /// What the store holds, as far as this session knows.
     stored: StateMap,
-    /// The incarnation of the session, and the versions of the three scopes that `stored` belongs to.
-    versions: Expect,
+    /// What the session changes.
+    changes: Arc<Changes>,
     /// Events that are not stored yet, oldest first. Each stays as it is until it is: should it have been stored without our
     /// hearing of it, the same event again changes nothing.
-    waiting: Vec<Event>,
-    /// Keys that cannot be stored, and the values that they have: told once, not with every turn.
-    refused: BTreeMap<String, SharedValue>,
+    waiting: Vec<Waiting>,
+    /// Keys whose stored values have yet to be brought into the session's state.
+    moved: BTreeSet<String>,
+}
+
+/// An event that is not stored yet.
+struct Waiting {
+    event: Event,
+    /// The values that its changes were computed from.
+    guards: Guards,
 }
 
 /// What a session goes on from.
@@ -57,6 +70,7 @@ impl StoreLink {
         key: SessionKey,
         author: String,
         state: &State,
+        on_overwrite: Option<OnOverwrite>,
     ) -> Result<(Self, Restored), SessionError> {
         let (session, existed) = match service.get(&key, EventWindow::NONE).await? {
             Some(session) => (session, true),
@@ -86,20 +100,40 @@ impl StoreLink {
             resume_handle: session.state().get(keys::RESUME_HANDLE),
         };
         let delta: Delta = stored.iter().map(|(key, value)| (key, value.clone())).collect();
-        state.try_apply(&delta).map_err(|error| SessionError::Backend {
+        let filling = |error| SessionError::Backend {
             action: "fill the live session's state",
             source: Box::new(error),
+        };
+        // What only the application has put there is stored with the first turn.
+        let before = state.snapshot();
+        let own = before.iter().filter(|(key, _)| is_stored(key) && !stored.contains_key(*key));
+        let own: Delta = own.collect();
+        state.try_apply(&delta).map_err(filling)?;
+        let recorder = state.record(is_stored).ok_or_else(|| SessionError::Unusable {
+            reason:
+                "the live session's state is a delta view, or that of another live session which is stored; \
+                     give each live session a state of its own"
+                    .to_owned(),
         })?;
+        state.try_apply(&own).map_err(filling)?;
+        let schema = service.schema(key.app()).cloned();
+        let on_overwrite = on_overwrite.unwrap_or_else(|| service.on_overwrite());
         let link = Self {
             service,
             key,
             author,
+            incarnation: session.incarnation(),
             stored,
-            versions: session.versions(),
+            changes: Arc::new(Changes::new(recorder, on_overwrite, schema)),
             waiting: Vec::new(),
-            refused: BTreeMap::new(),
+            moved: BTreeSet::new(),
         };
         Ok((link, restored))
+    }
+
+    /// What the session changes, for its tools.
+    pub(crate) fn changes(&self) -> &Arc<Changes> {
+        &self.changes
     }
 
     /// Stores a turn and what changed, and takes in what others changed meanwhile. Returns what went wrong; that is tried
@@ -111,33 +145,15 @@ impl StoreLink {
         {
             problems.push(format!("the handle of the conversation cannot be noted: {error}"));
         }
-        self.waiting.extend(self.events(shared, turn, complete));
+        let (earlier, last) = self.changes.take();
+        self.waiting.extend(self.events(shared, turn, complete, earlier, last));
         if let Err(error) = self.store_waiting(shared, &mut problems).await {
             problems.push(format!("the turn is not stored yet, and is tried again: {error}"));
-            return problems;
-        }
-        if let Err(error) = self.take_in(shared, &mut problems).await {
+        } else if let Err(error) = self.take_in().await {
             problems.push(format!("what others changed in the session cannot be read: {error}"));
         }
+        self.show_moved();
         problems
-    }
-
-    /// What is in state and not in the store, and the other way round.
-    fn delta(&self, state: &State) -> Delta {
-        let mut stored = self.stored.clone();
-        for event in &self.waiting {
-            apply(&mut stored, &event.actions.state_delta);
-        }
-        let now = state.snapshot();
-        let mut delta = Delta::new();
-        for (key, value) in now.iter().filter(|(key, _)| is_stored(key)) {
-            let before = stored.remove(key);
-            if before.as_ref() != Some(&value) && self.refused.get(key) != Some(&value) {
-                delta.set(key, value);
-            }
-        }
-        stored.into_keys().for_each(|key| delta.remove(key));
-        delta
     }
 }
 

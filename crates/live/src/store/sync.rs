@@ -1,20 +1,17 @@
-//! Writing to the store, and taking in what others wrote, without overwriting it.
+//! Writing to the store, and taking in what others wrote.
 //!
-//! The first commit wins. If a key was changed both here and in the store since this session last looked, the
-//! application is told with both values, and the session goes on with the stored one.
+//! Operations are computed by the store, and a key that was set after it was read carries the value that was read. If the
+//! store holds another one by then, the event reports it, or, with [`OnOverwrite::Refuse`](sessile_session::OnOverwrite),
+//! the key is left out, the application is told with both values, and the session goes on with the stored one.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::collections::BTreeMap;
 
-use sessile_session::{Append, EventWindow, Expect, Session, SessionError, Version, apply};
-use sessile_state::{Delta, Scope, SharedValue};
+use sessile_session::{Append, Appended, EventWindow, Expect, SessionError, apply};
+use sessile_state::{Change, Delta, Scope, SharedValue};
 
 use super::{StoreLink, is_stored};
 use crate::event::LiveEvent;
 use crate::shared::Shared;
-
-/// How often an append or an update of the state is retried while other writers interfere.
-const ATTEMPTS: u64 = 1000;
 
 impl StoreLink {
     /// Stores the events that wait, oldest first.
@@ -23,38 +20,54 @@ impl StoreLink {
         shared: &Shared,
         problems: &mut Vec<String>,
     ) -> Result<(), SessionError> {
-        let mut conflicts = 0;
-        while let Some(event) = self.waiting.first_mut() {
-            let delta = event.actions.state_delta.clone();
-            let expect = expected(&delta, self.versions);
-            match self.service.append_to(&self.key, Append::new(event.clone()).expecting(expect)).await {
-                Ok(version) => {
-                    self.waiting.remove(0);
-                    apply(&mut self.stored, &delta);
-                    self.advance(expect, version);
+        while let Some(first) = self.waiting.first() {
+            if first.event.content.is_none()
+                && first.event.actions.state_delta.is_empty()
+                && self.waiting.len() > 1
+            {
+                self.waiting.remove(0); // all that it carried was refused
+                continue;
+            }
+            let expect = Expect { incarnation: Some(self.incarnation), ..Expect::default() };
+            let append = Append::new(first.event.clone()).expecting(expect).guarded(first.guards.clone());
+            match self.service.append_answering(&self.key, append).await {
+                Ok(appended) => self.stored_one(shared, &appended),
+                Err(SessionError::Overwritten { current }) => {
+                    for (key, found) in current {
+                        problems.push(format!(
+                            "the state key {key:?} was also changed elsewhere since session {} read it: the stored \
+                             value stays, and that of this conversation is not stored; change what several sessions \
+                             change with `add`, `append` or `union`, or in `SessionService::transact`",
+                            self.key
+                        ));
+                        self.conflict(shared, &key, found);
+                    }
                 }
-                Err(SessionError::Conflict { .. }) if conflicts < ATTEMPTS => {
-                    conflicts += 1;
-                    self.take_in(shared, problems).await?;
-                    tokio::time::sleep(Duration::from_millis(conflicts.min(20))).await;
+                Err(SessionError::Operation { key, owner, found, source }) => {
+                    problems.push(format!("the state key {key:?} of {owner} is not changed: {source}"));
+                    self.conflict(shared, &key, found.map(|found| *found));
                 }
                 // One key that cannot be stored must not keep the rest of the turn from being stored.
                 Err(error @ (SessionError::InvalidState { .. } | SessionError::TooLarge { .. })) => {
-                    let Some((key, value)) = refused(&error, &delta) else { return Err(error) };
+                    let Some(key) = refused(&error, &first.event.actions.state_delta) else {
+                        return Err(error);
+                    };
                     let reason = match error {
                         SessionError::InvalidState { reason, .. } => reason,
                         other => other.to_string(),
                     };
                     problems.push(format!("the state key {key:?} is not stored: {reason}"));
-                    event.actions.state_delta.retain(|other| other != key);
-                    event.id = shared.ids.new_id();
-                    self.refused.insert(key, value);
+                    if let Some(Change::Operate(_)) = self.leave_out(shared, &key) {
+                        self.moved.insert(key);
+                    }
                 }
                 // The same holds for a message that cannot be stored.
-                Err(SessionError::InvalidEvent { reason, .. }) if event.content.is_some() => {
+                Err(SessionError::InvalidEvent { reason, .. }) if first.event.content.is_some() => {
                     problems.push(format!("what was said in this part of the turn is not stored: {reason}"));
-                    event.content = None;
-                    event.id = shared.ids.new_id();
+                    if let Some(first) = self.waiting.first_mut() {
+                        first.event.content = None;
+                        first.event.id = shared.ids.new_id();
+                    }
                 }
                 Err(error) => return Err(error),
             }
@@ -62,128 +75,104 @@ impl StoreLink {
         Ok(())
     }
 
-    /// Notes the versions after an append of this session. If other writers committed in between, the known versions
-    /// stay as they are, so that the next append is refused and brings the session up to date.
-    fn advance(&mut self, expected: Expect, version: Option<Version>) {
-        if let (Some(before), Some(now)) = (self.versions.session, version)
-            && now == before + 1
-        {
-            self.versions.session = Some(now);
+    /// The first of the waiting events is stored, and this is what it came to.
+    fn stored_one(&mut self, shared: &Shared, appended: &Appended) {
+        self.waiting.remove(0);
+        let results = &appended.event.actions.state_delta;
+        apply(&mut self.stored, results);
+        self.moved.extend(results.iter().map(|(key, _)| key.to_owned()));
+        let overwrote = appended.event.overwrote().map(SharedValue::to_fields).unwrap_or_default();
+        for (key, told) in overwrote {
+            let mut values: BTreeMap<String, SharedValue> = told.to_fields().into_iter().collect();
+            let (read, found) = (values.remove("read"), values.remove("found"));
+            shared.bus.emit(LiveEvent::Overwrote { key: key.into(), read, found });
         }
-        self.versions.user = expected.user.map(|version| version + 1).or(self.versions.user);
-        self.versions.app = expected.app.map(|version| version + 1).or(self.versions.app);
     }
 
-    /// Brings into state what others changed. Where this session changed the same key, the stored value stays, and the
-    /// application is told.
-    pub(super) async fn take_in(
-        &mut self,
-        shared: &Shared,
-        problems: &mut Vec<String>,
-    ) -> Result<(), SessionError> {
-        let Some(session) = self.service.get(&self.key, EventWindow::NONE).await? else {
-            return Err(SessionError::NotFound { key: self.key.clone() });
+    /// A key cannot be changed because of what is stored: its change is left out, the application is told with both values,
+    /// and the stored one stays.
+    fn conflict(&mut self, shared: &Shared, key: &str, found: Option<SharedValue>) {
+        let own = match self.leave_out(shared, key) {
+            Some(Change::Set(value)) => Some(value),
+            Some(Change::Operate(_)) => shared.state.without_read_tracking().get_raw(key),
+            Some(Change::Remove) | None => None,
         };
-        if self.versions.incarnation != Some(session.incarnation()) {
-            return Err(SessionError::Replaced { key: self.key.clone() });
-        }
-        let mut open = self.changed_by_others(&session);
-        for _ in 0..ATTEMPTS {
-            if open.is_empty() {
-                self.versions = session.versions();
-                return Ok(());
-            }
-            let now: BTreeMap<String, SharedValue> = shared
-                .state
-                .snapshot()
-                .iter()
-                .filter(|(key, _)| open.get(key).is_some())
-                .map(|(key, value)| (key.to_owned(), value))
-                .collect();
-            let made = shared.state.try_apply_unchanged(&open, &now).map_err(|error| {
-                SessionError::Backend { action: "bring the state up to date", source: Box::new(error) }
-            })?;
-            for (key, _) in made.iter() {
-                self.settle(key, now.get(key), session.state().get_raw(key), shared, problems);
-            }
-            open.retain(|key| made.get(key).is_none());
-        }
-        let names: Vec<_> = open.iter().map(|(key, _)| key).collect();
-        Err(SessionError::Backend {
-            action: "bring the state up to date",
-            source: format!("other tasks change {} all the time", names.join(", ")).into(),
-        })
-    }
-
-    /// What is stored now and was not when this session last looked.
-    fn changed_by_others(&self, session: &Session) -> Delta {
-        let mut delta = Delta::new();
-        for (key, value) in session.state().iter().filter(|(key, _)| is_stored(key)) {
-            if self.stored.get(key) != Some(value) {
-                delta.set(key, value.clone());
-            }
-        }
-        for key in self.stored.keys().filter(|key| !session.state().contains(key)) {
-            delta.remove(key);
-        }
-        delta
-    }
-
-    /// A key of the session's state has become what others made of it, `theirs`; `own` is what it held before.
-    fn settle(
-        &mut self,
-        key: &str,
-        own: Option<&SharedValue>,
-        theirs: Option<&SharedValue>,
-        shared: &Shared,
-        problems: &mut Vec<String>,
-    ) {
-        let changed_here = own != self.stored.get(key)
-            || self.waiting.iter().any(|event| event.actions.state_delta.get(key).is_some());
-        if changed_here && own != theirs {
-            for event in &mut self.waiting {
-                event.actions.state_delta.retain(|other| other != key);
-            }
-            shared.bus.emit(LiveEvent::Conflict {
-                key: key.into(),
-                own: own.cloned(),
-                stored: theirs.cloned(),
-            });
-            problems.push(format!(
-                "the state key {key:?} was also changed elsewhere since the last turn of session {}: the stored value \
-                 stays, and that of this conversation is not stored; change what several sessions change with \
-                 `SessionService::transact`",
-                self.key
-            ));
-        }
-        match theirs {
+        match &found {
             Some(value) => drop(self.stored.insert(key.to_owned(), value.clone())),
             None => drop(self.stored.remove(key)),
         }
+        self.moved.insert(key.to_owned());
+        shared.bus.emit(LiveEvent::Conflict { key: key.into(), own, stored: found });
+    }
+
+    /// Takes a key out of the first waiting event, which becomes another event by that; returns what it was to do.
+    fn leave_out(&mut self, shared: &Shared, key: &str) -> Option<Change> {
+        let first = self.waiting.first_mut()?;
+        let change = first.event.actions.state_delta.get(key).cloned();
+        first.event.actions.state_delta.retain(|other| other != key);
+        first.guards.retain(|other| other != key);
+        first.event.id = shared.ids.new_id();
+        change
+    }
+
+    /// Notes what others changed in the store.
+    pub(super) async fn take_in(&mut self) -> Result<(), SessionError> {
+        let Some(session) = self.service.get(&self.key, EventWindow::NONE).await? else {
+            return Err(SessionError::NotFound { key: self.key.clone() });
+        };
+        if self.incarnation != session.incarnation() {
+            return Err(SessionError::Replaced { key: self.key.clone() });
+        }
+        for (key, value) in session.state().iter().filter(|(key, _)| is_stored(key)) {
+            if self.stored.get(key) != Some(value) {
+                self.stored.insert(key.to_owned(), value.clone());
+                self.moved.insert(key.to_owned());
+            }
+        }
+        let gone = self.stored.keys().filter(|key| !session.state().contains(key));
+        for key in gone.cloned().collect::<Vec<_>>() {
+            self.stored.remove(&key);
+            self.moved.insert(key);
+        }
+        Ok(())
+    }
+
+    /// Brings the stored values that have moved into the session's state, below the changes that are not stored yet.
+    pub(super) fn show_moved(&mut self) {
+        let mut values = BTreeMap::new();
+        for key in std::mem::take(&mut self.moved) {
+            let mut shown = self.stored.get(&key).cloned();
+            for waiting in &self.waiting {
+                let change = waiting.event.actions.state_delta.get(&key);
+                // What cannot be applied is refused when it is committed, and told then.
+                if let Some(Ok(after)) = change.map(|change| change.apply(shown.as_ref())) {
+                    shown = after;
+                }
+            }
+            values.insert(key, shown);
+        }
+        self.changes.recorder.absorb(values);
     }
 }
 
-/// The key to leave out because of an error, with its value: the one that cannot be stored, or the largest one of a
-/// scope that would exceed its limit.
-fn refused(error: &SessionError, delta: &Delta) -> Option<(String, SharedValue)> {
-    let values = || delta.values().map(|(key, value)| (key.to_owned(), value.clone()));
+/// The key to leave out because of an error: the one that cannot be stored, or the one of a scope that would exceed its
+/// limit whose change is the largest.
+fn refused(error: &SessionError, delta: &Delta) -> Option<String> {
     match error {
-        SessionError::InvalidState { key, .. } => values().find(|(name, _)| name == key),
+        SessionError::InvalidState { key, .. } => delta.get(key).map(|_| key.clone()),
         SessionError::TooLarge { scope, .. } => {
-            values().filter(|(key, _)| Scope::of(key).0 == *scope).max_by_key(|(_, value)| value.json_size())
+            let size = |change: &Change| match change {
+                Change::Set(value) => value.json_size(),
+                Change::Remove => 0,
+                Change::Operate(operations) => {
+                    operations.iter().flat_map(|one| one.items()).map(|item| 1 + item.json_size()).sum()
+                }
+            };
+            let changes = delta.iter().filter(|(key, _)| Scope::of(key).0 == *scope);
+            let largest =
+                changes.max_by_key(|(_, change)| size(change)).filter(|(_, change)| size(change) > 0);
+            largest.map(|(key, _)| key.to_owned())
         }
         _ => None,
-    }
-}
-
-/// What must not have changed: the session itself, and the versions of the scopes that a delta changes.
-fn expected(delta: &Delta, known: Expect) -> Expect {
-    let touched: BTreeSet<Scope> = delta.iter().map(|(key, _)| Scope::of(key).0).collect();
-    let of = |scope, version: Option<Version>| version.filter(|_| touched.contains(&scope));
-    Expect {
-        incarnation: known.incarnation,
-        session: of(Scope::Session, known.session),
-        user: of(Scope::User, known.user),
-        app: of(Scope::App, known.app),
     }
 }

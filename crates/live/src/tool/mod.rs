@@ -3,7 +3,7 @@
 mod answers;
 mod function;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -11,6 +11,7 @@ use sessile_agent::FunctionDeclaration;
 use sessile_session::BoxError;
 use sessile_state::State;
 
+use crate::store::Changes;
 pub(crate) use answers::{completed, overridden};
 use function::BoxedFunction;
 pub(crate) use function::schema;
@@ -143,12 +144,20 @@ impl LiveTool {
     }
 
     /// Runs it, and keeps what it wrote to state only if it succeeds in time.
-    pub(crate) async fn run(self, call: Arc<ToolCall>, state: State) -> (ToolResponse, ToolOutcome) {
-        let view = state.with_delta_tracking();
+    pub(crate) async fn run(
+        self,
+        call: Arc<ToolCall>,
+        state: State,
+        changes: Option<Weak<Changes>>,
+    ) -> (ToolResponse, ToolOutcome) {
+        let view = match changes.as_ref().and_then(Weak::upgrade) {
+            Some(changes) => changes.view(&state),
+            None => state.with_delta_tracking(),
+        };
         let context = ToolContext { state: view.clone(), call: call.clone() };
         let result = tokio::time::timeout(self.timeout, (self.function)(context)).await;
         let (mut response, outcome) = match result {
-            Ok(Ok(value)) => match view.try_commit() {
+            Ok(Ok(value)) => match commit(&view, changes) {
                 Ok(()) => (ToolResponse::new(&call, value), ToolOutcome::Completed),
                 Err(error) => (ToolResponse::error(&call, error), ToolOutcome::Failed),
             },
@@ -160,6 +169,15 @@ impl LiveTool {
         };
         response.scheduling = self.background;
         (response, outcome)
+    }
+}
+
+/// Commits what a tool changed; in a stored session, with what it had read.
+fn commit(view: &State, changes: Option<Weak<Changes>>) -> Result<(), String> {
+    match changes.map(|changes| changes.upgrade()) {
+        None => view.try_commit().map_err(|error| error.to_string()),
+        Some(Some(changes)) => changes.commit(view),
+        Some(None) => Err("the session ended before the tool answered".to_owned()),
     }
 }
 

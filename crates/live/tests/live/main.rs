@@ -53,3 +53,5 @@ mod tools;
 mod turns;
 #[cfg(test)]
 mod wire;
+#[cfg(test)]
+mod writers;

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use sessile_conformance::{Between, Call};
 use sessile_live::{LiveEvent, LiveTool, Phase, PhaseTrigger, Scheduling, Script, ToolContext};
 use sessile_session::{
-    BoxError, Commit, CreateSession, Event, EventActions, EventWindow, Expect, MemoryStore, SessionError,
-    SessionKey, SessionService,
+    BoxError, Commit, CreateSession, Event, EventActions, EventWindow, Expect, MemoryStore, OnOverwrite,
+    SessionError, SessionKey, SessionService,
 };
 use sessile_sqlite::SqliteStore;
 
@@ -120,12 +120,12 @@ scenarios! {
         assert_eq!(service.user_state("desk", "ada").await.unwrap()["name"], json!("Grace"));
     }
 
-    async fn of_two_sessions_that_change_one_shared_key_in_the_same_turn_the_second_is_told() {
+    async fn of_two_sessions_that_compute_one_shared_key_in_the_same_turn_the_second_is_refused_if_it_asks_for_that() {
         let service = SessionService::new(MemoryStore::new());
         let script = || Script::new().wait_for("clientContent").send(wrote("ok")).send(turn_complete()).again();
         let other_key = SessionKey::new("desk", "ada", "s2").unwrap();
         let mut first = connect(script(), |live| live.session(service.clone(), key())).await;
-        let mut second = connect(script(), |live| live.session(service.clone(), other_key.clone())).await;
+        let mut second = connect(script(), |live| live.session(service.clone(), other_key.clone()).on_overwrite(OnOverwrite::Refuse)).await;
         first.state().modify("user:visits", 0, |visits: u32| visits + 1);
         second.state().modify("user:visits", 0, |visits: u32| visits + 5);
         second.state().set("user:name", "Ada");
@@ -155,18 +155,22 @@ scenarios! {
     async fn a_key_that_is_changed_by_hand_and_in_the_conversation_is_a_conflict() {
         let service = SessionService::new(MemoryStore::new());
         let script = Script::new().wait_for("clientContent").send(turn_complete()).again();
-        let mut session = connect(script, |live| live.session(service.clone(), key())).await;
+        let mut session =
+            connect(script, |live| live.session(service.clone(), key()).on_overwrite(OnOverwrite::Refuse)).await;
         let mut event = Event::new("user");
-        event.actions = EventActions::from_delta([("note", json!("by hand")), ("same", json!(1))]);
+        event.actions = EventActions::from_delta([("note", json!("by hand")), ("same", json!(1)), ("blind", json!(1))]);
         service.append_to(&key(), event).await.unwrap();
+        assert!(!session.state().contains("note"));
         session.state().set("note", "by voice");
         session.state().set("same", 1);
+        session.state().set("blind", 2);
         session.handle.send_text("hi").await.unwrap();
         assert!(session.error().await.contains("\"note\""));
         session.turn().await;
         assert_eq!(session.state().get::<String>("note").as_deref(), Some("by hand"));
         let stored = service.get(&key(), EventWindow::NONE).await.unwrap().unwrap();
         assert_eq!(stored.state().get::<String>("note").as_deref(), Some("by hand"));
+        assert_eq!(stored.state().get::<u32>("blind"), Some(2), "what was set without a read is simply set");
         assert_eq!(session.state().get::<u64>("session:error_count"), Some(1), "who agrees does not collide");
     }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sessile_postgres::PostgresStore;
 use sessile_session::{
-    CreateSession, Event, EventActions, EventWindow, Expect, ScopeKey, Session, SessionError, SessionKey,
-    SessionService, StateWrite,
+    ChangeWindow, CreateSession, Event, EventActions, EventWindow, Expect, ScopeKey, Session, SessionError,
+    SessionKey, SessionService, StateWrite,
 };
 use sessile_state::Delta;
 use tokio_postgres::NoTls;
@@ -134,7 +134,7 @@ async fn a_creation_or_a_write_of_shared_state_whose_answer_is_lost_is_done_once
     assert_eq!(made.state().get::<String>("user:made").as_deref(), Some("repeated"));
     assert!(matches!(service.create(create("repeated")).await, Err(SessionError::AlreadyExists { .. })));
     let user = ScopeKey::User("shop".to_owned(), "ada".to_owned());
-    let versions = service.store().scope_changes(&user, 0, 10).await.unwrap();
+    let versions = service.store().scope_changes(&user, ChangeWindow::newest(10)).await.unwrap();
     assert_eq!(versions.len(), 2, "shared state was changed once by each creation");
 
     let add = || {

@@ -90,6 +90,11 @@ impl Principal {
         }
     }
 
+    /// Whether it may write `app:` keys, and see who did.
+    pub(crate) fn may_write_app(&self) -> bool {
+        self.rights.write_app
+    }
+
     /// Refuses what only admins may do.
     pub(crate) fn is_admin(&self) -> Result<(), ApiError> {
         if self.rights.admin {

@@ -12,14 +12,14 @@ pub(crate) const MOST_PROBLEMS: usize = 100;
 
 /// What is wrong with a value that should be a model.
 pub(crate) fn check(node: &Node<'_>, model: &Model) -> Vec<Problem> {
-    let mut check = Check { path: vec![Step::name("body")], problems: Vec::new() };
+    let mut check = Check::default();
     check.object(node, model);
     check.problems
 }
 
 /// What is wrong with a body that should be a map.
 pub(crate) fn check_map(node: &Node<'_>) -> Vec<Problem> {
-    let mut check = Check { path: vec![Step::name("body")], problems: Vec::new() };
+    let mut check = Check::default();
     check.value(node, &Kind::Map);
     check.problems
 }
@@ -45,13 +45,22 @@ type Entry<'a> = (std::borrow::Cow<'a, str>, Node<'a>);
 /// How the names of notes begin that only a commit writes, see [`sessile_session::OPERATIONS`].
 const RESERVED: &str = "sessile:";
 
-struct Check {
-    path: Vec<Step>,
+#[derive(Default)]
+struct Check<'a> {
+    /// Where in the body we are. It borrows the names: they are copied for a problem, and most
+    /// bodies have none.
+    path: Vec<Place<'a>>,
     problems: Vec<Problem>,
 }
 
-impl Check {
-    fn object(&mut self, node: &Node<'_>, model: &Model) {
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    Name(&'a str),
+    Index(usize),
+}
+
+impl<'a> Check<'a> {
+    fn object(&mut self, node: &'a Node<'_>, model: &'a Model) {
         let Value::Object(entries) = &node.value else {
             let msg = "Input should be a valid dictionary or object to extract fields from";
             return self.report("model_attributes_type", msg, node.raw);
@@ -63,7 +72,7 @@ impl Check {
         if model.closed {
             let known = |name: &str| model.fields.iter().any(|field| field.is_called(name));
             for (name, value) in entries.iter().filter(|(name, _)| !known(name)) {
-                self.at(Step::name(&**name), |check| {
+                self.at(Place::Name(name), |check| {
                     check.report("extra_forbidden", "Extra inputs are not permitted", value.raw);
                 });
             }
@@ -71,21 +80,21 @@ impl Check {
     }
 
     /// At least one of these fields must be given.
-    fn some_of(&mut self, parent: &Node<'_>, entries: &[Entry<'_>], names: &[&str]) {
+    fn some_of(&mut self, parent: &Node<'_>, entries: &[Entry<'_>], names: &[&'a str]) {
         let Some(first) = names.first() else { return };
         let is_given = |(name, node): &Entry<'_>| {
             !matches!(node.value, Value::Null) && names.iter().any(|field| is_called(field, name))
         };
         if !entries.iter().any(is_given) && !entries.iter().any(|(name, _)| is_called(first, name)) {
-            self.at(Step::name(*first), |check| check.report("missing", "Field required", parent.raw));
+            self.at(Place::Name(first), |check| check.report("missing", "Field required", parent.raw));
         }
     }
 
-    fn field(&mut self, parent: &Node<'_>, entries: &[Entry<'_>], field: &Field) {
+    fn field(&mut self, parent: &Node<'_>, entries: &'a [Entry<'_>], field: &'a Field) {
         let mut given = entries.iter().filter(|(name, _)| field.is_called(name));
         let Some((name, node)) = given.next() else {
             if field.presence == Presence::Required {
-                self.at(Step::name(field.name), |check| {
+                self.at(Place::Name(field.name), |check| {
                     check.report("missing", "Field required", parent.raw)
                 });
             }
@@ -93,15 +102,15 @@ impl Check {
         };
         if let Some((other, value)) = given.next() {
             let msg = format!("The field is given twice, as {name} and as {other}");
-            self.at(Step::name(&**other), |check| check.report("given_twice", &msg, value.raw));
+            self.at(Place::Name(other), |check| check.report("given_twice", &msg, value.raw));
         }
         if field.presence == Presence::Optional && matches!(node.value, Value::Null) {
             return;
         }
-        self.at(Step::name(&**name), |check| check.value(node, &field.kind));
+        self.at(Place::Name(name), |check| check.value(node, &field.kind));
     }
 
-    fn value(&mut self, node: &Node<'_>, kind: &Kind) {
+    fn value(&mut self, node: &'a Node<'_>, kind: &'a Kind) {
         match (kind, &node.value) {
             (Kind::Any, _)
             | (Kind::Text, Value::Text(_))
@@ -110,12 +119,12 @@ impl Check {
             (Kind::Object(model), _) => self.object(node, model),
             (Kind::List(kind), Value::List(items)) => {
                 for (index, item) in items.iter().enumerate() {
-                    self.at(Step::Index(index), |check| check.value(item, kind));
+                    self.at(Place::Index(index), |check| check.value(item, kind));
                 }
             }
             (Kind::MapOf(kind), Value::Object(entries)) => {
                 for (name, value) in entries {
-                    self.at(Step::name(&**name), |check| check.value(value, kind));
+                    self.at(Place::Name(name), |check| check.value(value, kind));
                 }
             }
             (Kind::Notes, Value::Object(entries)) => self.notes(entries),
@@ -151,11 +160,11 @@ impl Check {
 
     /// Notes that only a commit writes are refused: a reader would take them for what the commit
     /// did.
-    fn notes(&mut self, entries: &[Entry<'_>]) {
+    fn notes(&mut self, entries: &'a [Entry<'_>]) {
         for (name, value) in entries.iter().filter(|(name, _)| name.starts_with(RESERVED)) {
             let msg = "Only Sessile writes notes whose names begin with sessile:; leave it out (an event removes keys \
                        with actions.stateRemove)";
-            self.at(Step::name(&**name), |check| check.report("value_error", msg, value.raw));
+            self.at(Place::Name(name), |check| check.report("value_error", msg, value.raw));
         }
     }
 
@@ -169,7 +178,7 @@ impl Check {
     fn word(&mut self, words: &[&str], node: &Node<'_>) {
         let expected = words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" or ");
         let (msg, ctx) = (format!("Input should be {expected}"), json!({ "expected": expected }));
-        let problem = Problem::new("literal_error", self.path.clone(), msg, node.raw).with_ctx(ctx);
+        let problem = Problem::new("literal_error", self.loc(), msg, node.raw).with_ctx(ctx);
         self.push(problem);
     }
 
@@ -177,20 +186,28 @@ impl Check {
         if let Err(error) = serde_json::from_str::<sessile_session::Bytes>(node.raw) {
             let msg = format!("Data should be valid base64: {error}");
             let ctx = json!({ "encoding": "base64", "encoding_error": error.to_string() });
-            let problem =
-                Problem::new("bytes_invalid_encoding", self.path.clone(), msg, node.raw).with_ctx(ctx);
+            let problem = Problem::new("bytes_invalid_encoding", self.loc(), msg, node.raw).with_ctx(ctx);
             self.push(problem);
         }
     }
 
-    fn at(&mut self, step: Step, check: impl FnOnce(&mut Self)) {
-        self.path.push(step);
+    fn at(&mut self, place: Place<'a>, check: impl FnOnce(&mut Self)) {
+        self.path.push(place);
         check(self);
         self.path.pop();
     }
 
+    /// The path as problems tell it.
+    fn loc(&self) -> Vec<Step> {
+        let step = |place: &Place<'_>| match place {
+            Place::Name(name) => Step::name(*name),
+            Place::Index(index) => Step::Index(*index),
+        };
+        [Step::name("body")].into_iter().chain(self.path.iter().map(step)).collect()
+    }
+
     fn report(&mut self, kind: &'static str, msg: &str, input: &str) {
-        self.push(Problem::new(kind, self.path.clone(), msg, input));
+        self.push(Problem::new(kind, self.loc(), msg, input));
     }
 
     /// Keeps a problem, unless there are so many that nobody would read it: a body of wrong items

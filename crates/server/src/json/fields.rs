@@ -21,8 +21,8 @@ pub(crate) struct Document<'a> {
 #[derive(Debug)]
 pub(crate) struct Fields<'a> {
     entries: Vec<(Cow<'a, str>, Node<'a>)>,
-    /// Where in the body the object is.
-    path: Vec<Step>,
+    /// Where in the body the object is: the fields that lead to it.
+    path: Vec<&'static str>,
     limits: &'a Limits,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct NamedKey<'f> {
     pub(crate) key: &'f str,
     raw: &'f str,
     /// The place of the object, and the field that names the key.
-    path: &'f [Step],
+    path: &'f [&'static str],
     field: &'static str,
     /// The key's place, if the field is a list.
     index: Option<usize>,
@@ -54,7 +54,7 @@ impl<'a> Document<'a> {
         let problems = check(&self.root, model);
         match self.root.value {
             Value::Object(entries) if problems.is_empty() => {
-                Ok(Fields { entries, path: vec![Step::name("body")], limits: self.limits })
+                Ok(Fields { entries, path: vec!["body"], limits: self.limits })
             }
             _ => Err(problems),
         }
@@ -66,7 +66,7 @@ impl<'a> Document<'a> {
         if !problems.is_empty() {
             return Err(problems);
         }
-        state(&self.root, self.limits, vec![Step::name("body")])
+        state(&self.root, self.limits, &|| vec![Step::name("body")])
     }
 }
 
@@ -90,8 +90,8 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes out the fields of an object inside; none if it is left out or null.
-    pub(crate) fn take(&mut self, name: &str) -> Self {
-        let path = self.at(name);
+    pub(crate) fn take(&mut self, name: &'static str) -> Self {
+        let path = [&self.path[..], &[name]].concat();
         let found = self.entries.iter_mut().find(|(key, _)| is_called(name, key));
         let entries = match found.map(|(_, node)| &mut node.value) {
             Some(Value::Object(entries)) => std::mem::take(entries),
@@ -105,7 +105,7 @@ impl<'a> Fields<'a> {
         let Some(node) = self.get(name).filter(|node| matches!(node.value, Value::Object(_))) else {
             return Ok(None);
         };
-        state(node, self.limits, self.at(name)).map(Some)
+        state(node, self.limits, &|| self.at(name)).map(Some)
     }
 
     /// The state keys that a map or a list names.
@@ -199,7 +199,7 @@ impl<'a> Fields<'a> {
 
     /// The place of a field in the body.
     fn at(&self, name: &str) -> Vec<Step> {
-        [&self.path[..], &[Step::name(name)]].concat()
+        steps(&self.path, [Step::name(name)])
     }
 }
 
@@ -207,7 +207,7 @@ impl NamedKey<'_> {
     /// Something is wrong with this key.
     pub(crate) fn problem(&self, kind: &'static str, msg: impl Into<String>) -> Problem {
         let step = self.index.map_or_else(|| Step::name(self.key), Step::Index);
-        Problem::new(kind, [self.path, &[Step::name(self.field), step]].concat(), msg, self.raw)
+        Problem::new(kind, steps(self.path, [Step::name(self.field), step]), msg, self.raw)
     }
 
     /// What is wrong with the key if it is longer than the limit.
@@ -217,17 +217,22 @@ impl NamedKey<'_> {
     }
 }
 
+/// The steps to an object, and from there.
+fn steps(path: &[&'static str], further: impl IntoIterator<Item = Step>) -> Vec<Step> {
+    path.iter().map(|name| Step::name(*name)).chain(further).collect()
+}
+
 /// What is told of a key that is longer than the limit.
 pub(crate) fn too_long(limits: &Limits) -> String {
     format!("State keys have at most {} characters", limits.key_length)
 }
 
-fn state(node: &Node<'_>, limits: &Limits, path: Vec<Step>) -> Result<StateMap, Vec<Problem>> {
+fn state(node: &Node<'_>, limits: &Limits, path: &dyn Fn() -> Vec<Step>) -> Result<StateMap, Vec<Problem>> {
     let Value::Object(entries) = &node.value else { return Ok(StateMap::new()) };
     let (mut state, mut problems) = (StateMap::new(), Vec::new());
     for (key, value) in entries {
-        let at_key = || path.iter().cloned().chain([Step::name(&**key)]).collect();
-        if key.chars().count() > limits.key_length {
+        let at_key = || path().into_iter().chain([Step::name(&**key)]).collect();
+        if key.len() > limits.key_length && key.chars().count() > limits.key_length {
             problems.push(Problem::new("string_too_long", at_key(), too_long(limits), value.raw));
             continue;
         }

@@ -1,3 +1,5 @@
+use std::cmp::Ordering;
+
 /// What an object of a request looks like. The same description checks requests and becomes part
 /// of the OpenAPI document, so that the two cannot disagree.
 #[derive(Debug)]
@@ -93,9 +95,53 @@ impl Field {
 
 /// Whether a name is this one in one of its spellings: `stateDelta` or `state_delta`.
 pub(crate) fn is_called(camel: &str, name: &str) -> bool {
-    let snake = camel.chars().flat_map(|character| {
-        let mark = character.is_ascii_uppercase().then_some('_');
-        mark.into_iter().chain([character.to_ascii_lowercase()])
-    });
-    name == camel || (name.contains('_') && name.chars().eq(snake))
+    // Every field of a model is compared with every field of a request, so the lengths come first:
+    // the other spelling is longer, by a mark for each capital.
+    match name.len().cmp(&camel.len()) {
+        Ordering::Less => false,
+        Ordering::Equal => name == camel,
+        Ordering::Greater => is_snake_of(camel, name),
+    }
+}
+
+fn is_snake_of(camel: &str, name: &str) -> bool {
+    let mut rest = name.bytes();
+    let has_mark_and_letter = |letter: u8| match letter.is_ascii_uppercase() {
+        true => rest.next() == Some(b'_') && rest.next() == Some(letter.to_ascii_lowercase()),
+        false => rest.next() == Some(letter),
+    };
+    camel.bytes().all(has_mark_and_letter) && rest.next().is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_called;
+
+    #[test]
+    fn a_name_has_two_spellings_and_no_third() {
+        for (camel, name) in [
+            ("stateDelta", "stateDelta"),
+            ("stateDelta", "state_delta"),
+            ("rewindBeforeInvocationId", "rewind_before_invocation_id"),
+            ("id", "id"),
+            ("dark_mode", "dark_mode"),
+        ] {
+            assert!(is_called(camel, name), "{camel} {name}");
+        }
+        for (camel, name) in [
+            ("stateDelta", "statedelta"),
+            ("stateDelta", "stateDelt"),
+            ("stateDelta", "state_delt"),
+            ("stateDelta", "state_deltas"),
+            ("stateDelta", "state_Delta"),
+            ("stateDelta", "State_delta"),
+            ("stateDelta", "state__delta"),
+            ("stateDelta", "state_d\u{e9}lta"),
+            ("id", "_id"),
+            ("id", ""),
+            ("dark_mode", "darkMode"),
+        ] {
+            assert!(!is_called(camel, name), "{camel} {name}");
+        }
+    }
 }

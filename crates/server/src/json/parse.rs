@@ -129,6 +129,9 @@ impl<'a> Reader<'a> {
         self.at +=
             rest.take_while(|byte| matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9')).count();
         let text = &self.text[start..self.at];
+        if is_short_integer(text) {
+            return Ok(Value::Number);
+        }
         let problem = match serde_json::from_str::<&serde_json::value::RawValue>(text) {
             Err(_) => "Expecting value",
             Ok(_) if !text.parse::<f64>().is_ok_and(f64::is_finite) => "The number is beyond a 64-bit float",
@@ -144,15 +147,16 @@ impl<'a> Reader<'a> {
         let bytes = self.text.as_bytes();
         let (mut end, mut escaped) = (start + 1, false);
         loop {
+            end += bytes.get(end..).map_or(0, plain_length);
             match bytes.get(end) {
                 None => return Err(self.error("Unterminated string starting at")),
                 Some(b'"') => break,
                 Some(b'\\') => (end, escaped) = (end + 2, true),
-                Some(0..0x20) => {
+                // What stopped the plain bytes is one of these three.
+                Some(_) => {
                     self.at = end;
                     return Err(self.error("Invalid control character at"));
                 }
-                Some(_) => end += 1,
             }
         }
         self.at = end + 1;
@@ -211,9 +215,70 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Whether a number is written with few digits only, as nearly all are. It is JSON and no float then.
+fn is_short_integer(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text).as_bytes();
+    match digits {
+        [] => false,
+        [b'0', rest @ ..] => rest.is_empty(),
+        digits => digits.len() <= 18 && digits.iter().all(u8::is_ascii_digit),
+    }
+}
+
+/// How many bytes of a string come before a quote, a backslash or a control character. Texts are
+/// most of a body, so eight bytes are looked at together.
+fn plain_length(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
+    // Whether a byte is less than `n`, which is at most 0x80; bytes of 0x80 and more are not.
+    let has_less = |word: u64, n: u64| word.wrapping_sub(ONES * n) & !word & HIGH != 0;
+    let has = |word: u64, byte: u8| has_less(word ^ (ONES * u64::from(byte)), 1);
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mut length = 0;
+    for word in words {
+        let word = u64::from_ne_bytes(*word);
+        if has_less(word, 0x20) || has(word, b'"') || has(word, b'\\') {
+            return length + special(&bytes[length..]);
+        }
+        length += 8;
+    }
+    length + special(rest)
+}
+
+/// The place of the first byte that a string cannot hold as it is; the length, if there is none.
+fn special(bytes: &[u8]) -> usize {
+    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
+    bytes.iter().position(is_special).unwrap_or(bytes.len())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use super::{parse, plain_length, special};
+
+    #[test]
+    fn plain_bytes_are_counted_as_one_by_one() {
+        let texts = ["", "plain", "é and 😀 and \u{7f}\u{80}\u{a2}\u{dc}", "0123456789abcdef!~ ^[]#"];
+        for text in texts {
+            for place in 0..=text.len() {
+                for mark in (0..=u8::MAX).map(|byte| vec![byte]).chain([Vec::new(), b"\"\\".to_vec()]) {
+                    let bytes = [&text.as_bytes()[..place], &mark, &text.as_bytes()[place..]].concat();
+                    assert_eq!(plain_length(&bytes), special(&bytes), "{bytes:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_of_all_lengths_are_numbers() {
+        for text in
+            ["0", "-0", "7", "-12", "999999999999999999", "1234567890123456789", "1.5", "-1e-3", "0.0"]
+        {
+            assert_eq!(parse(text, 5).expect(text).raw, text);
+        }
+        for text in ["-", "00", "-01", "01", "1.", ".5", "+1", "1e", "--1", "1-1", "0123456789"] {
+            parse(text, 5).expect_err(text);
+        }
+    }
 
     fn message(text: &str) -> String {
         let error = parse(text, 5).expect_err(text);

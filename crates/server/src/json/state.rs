@@ -37,5 +37,7 @@ pub(crate) const ON_OVERWRITE: Field = Field::optional(
     "onOverwrite",
     Kind::Word(&["refuse", "report"]),
     "What happens if a key of `stateRead` or `stateAbsent` holds something else: `refuse` (409 with the current values, \
-     nothing is stored), which is the default, or `report` (the change is made, and its event tells what it overwrote).",
+     nothing is stored), which is the default, or `report` (the change is \
+     made, and its event tells what it overwrote; of shared state without a session, the header Sessile-Overwrote and \
+     the history).",
 );

@@ -4,9 +4,11 @@ use sessile_session::{SessionError, SessionKey};
 use crate::auth::Principal;
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::json::{CONTENT, Field, Kind, Model, STATE_OPS, STATE_REMOVE};
+use crate::json::{
+    CONTENT, Field, Kind, Model, ON_OVERWRITE, STATE_ABSENT, STATE_OPS, STATE_READ, STATE_REMOVE,
+};
 use crate::server::Shared;
-use crate::state_change::{GUARDS, Keys, StateChange};
+use crate::state_change::{Keys, StateChange};
 
 pub(crate) static REQUEST: Model = Model::open(
     "RunAgentRequest",
@@ -23,6 +25,9 @@ pub(crate) static REQUEST: Model = Model::open(
         ),
         STATE_REMOVE,
         STATE_OPS,
+        STATE_READ,
+        STATE_ABSENT,
+        ON_OVERWRITE,
         Field::optional("functionCallEventId", Kind::Text, "The event whose call is answered."),
         Field::optional("invocationId", Kind::Text, "The invocation to go on with."),
         Field::optional("customMetadata", Kind::Notes, "Notes for every event of the run."),
@@ -58,10 +63,7 @@ impl Order {
             let text = "app_name is required when ADK_DEFAULT_APP_NAME is not set";
             return Err(ApiError::BadRequest(text.to_owned()));
         };
-        let text =
-            "A run compares nothing; use stateRead and stateAbsent with PATCH or with an appended event";
-        fields.refuse(&GUARDS, text)?;
-        let delta = StateChange::read(&fields, Keys::Prefixed)?.delta;
+        let StateChange { delta, guards } = StateChange::read(&fields, Keys::Prefixed)?;
         principal.writes(delta.iter().map(|(key, _)| key))?;
         let runner = shared.apps.find(&app)?.runner().clone();
         let id = fields.text("sessionId").unwrap_or_default();
@@ -78,7 +80,8 @@ impl Order {
             yield_user_message: true,
             ..RunConfig::default()
         };
-        let mut request = RunRequest::new(user, key.id()).with_delta(delta).with_config(config);
+        let mut request =
+            RunRequest::new(user, key.id()).with_delta(delta).with_guards(guards).with_config(config);
         request.message = fields.read("newMessage")?;
         request.invocation_id = fields.text("invocationId");
         Ok(Self {

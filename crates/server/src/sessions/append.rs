@@ -49,7 +49,7 @@ pub(crate) async fn append(
         return Err(ApiError::BadRequest(text.to_owned()));
     }
     let expect = if_match.session(&shared, &key).await?;
-    let append = Append { event, expect, guards: beside.guards };
+    let append = Append::new(event).expecting(expect).guarded(beside.guards);
     let appended = shared.sessions.append_answering(&key, append).await;
     let appended = appended.map_err(advising("send the same event with its id again"))?;
     let mut response = answer::tagged(&*appended.event, Tag::from(&appended))?;

@@ -50,6 +50,7 @@ pub(crate) async fn change(
     principal.writes(delta.iter().map(|(key, _)| key))?;
     let (window, expect) = (query.window()?, if_match.session(&shared, &key).await?);
     let event = request.event(&shared).with_actions(EventActions::from_delta(delta));
-    let changed = shared.sessions.change(&key, Append { event, expect, guards }, window).await;
+    let append = Append::new(event).expecting(expect).guarded(guards);
+    let changed = shared.sessions.change(&key, append, window).await;
     answer::session(&changed.map_err(|error| request.failure(error))?)
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use sessile_conformance::{Between, Call};
 use sessile_server::{Apps, Server};
-use sessile_session::{ChangedBy, ScopeKey, SessionError, SessionService};
+use sessile_session::{ChangeWindow, ChangedBy, ScopeKey, SessionError, SessionService};
 
 use crate::apps::sessions;
 use crate::auth::{guarded, of};
@@ -268,7 +268,7 @@ async fn the_history_of_shared_state_knows_who_wrote() {
     root.once("r2").patch(USER, json!({"stateOps": {"a": {"add": 1}}})).await.ok();
     ada.once("r3").patch(APP, json!({"stateDelta": {"a": 1}})).await.ok();
     let by = async |scope: ScopeKey| {
-        let changes = store.scope_changes(&scope, 0, 10).await.unwrap();
+        let changes = store.scope_changes(&scope, ChangeWindow::newest(10)).await.unwrap();
         changes.into_iter().map(|change| change.by).collect::<Vec<_>>()
     };
     let request =

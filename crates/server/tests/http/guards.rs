@@ -58,3 +58,16 @@ async fn pages_of_allowed_origins_may_read_answers() {
     }
     assert!(server(sessions()).with_origins(&["regex:(".to_owned()]).is_err());
 }
+
+#[tokio::test]
+async fn without_allowed_origins_a_page_that_asks_first_is_allowed_nothing() {
+    let api = on_loopback();
+    for path in ["/health", "/nothing"] {
+        let asking = api.with("origin", "https://evil.com").with("access-control-request-method", "PATCH");
+        let answer = asking.send(axum::http::Method::OPTIONS, path, None).await;
+        assert_eq!((answer.status.as_u16(), answer.header("vary")), (200, "origin"), "{path}");
+        let allows = answer.headers.keys().any(|name| name.as_str().starts_with("access-control-"));
+        assert!(!allows, "{path}: {:?}", answer.headers);
+    }
+    assert_eq!(api.get("/health").await.header("vary"), "origin", "caches tell answers apart");
+}

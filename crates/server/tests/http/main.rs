@@ -18,6 +18,8 @@ mod info;
 mod live;
 mod operations;
 mod runs;
+mod schema;
+mod scope_history;
 mod sessions;
 mod sockets;
 mod state_ops;

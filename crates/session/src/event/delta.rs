@@ -3,7 +3,8 @@
 //! `stateDelta` has the keys that are set, and null for those that are removed, so that every reader of ADK's events
 //! replays it. What tells a removal from a null is in the event's custom metadata, see [`REMOVED`](super::REMOVED).
 //! Operations are only in events that are to be appended, as `stateOps`; what they came to is in `stateDelta` of the
-//! committed event, and they stay readable in its custom metadata, see [`Event::operations`].
+//! committed event, and they stay readable in its custom metadata, see [`Event::operations`]. An event holds them as they
+//! are, so that a commit need not write them as JSON.
 
 use std::collections::BTreeMap;
 
@@ -103,26 +104,41 @@ pub(super) fn operations_of(given: &SharedValue) -> Result<Vec<(String, Operatio
 }
 
 impl Codec for Event {
-    /// Removals are listed in the custom metadata.
+    /// Removals and operations are in the custom metadata.
     fn written(&self, _: Spelling) -> Option<Self> {
         let removed: Vec<&str> = self.actions.state_delta.removed().collect();
         let listed = self.custom_metadata.as_ref().and_then(|metadata| metadata.get(REMOVED));
-        if removed.is_empty() || listed.is_some() {
+        let lists_removed = !removed.is_empty() && listed.is_none();
+        if !lists_removed && self.intended.is_empty() {
             return None;
         }
         let mut written = self.clone();
+        let operations = std::mem::take(&mut written.intended);
         let metadata = written.custom_metadata.get_or_insert_default();
-        metadata.insert(REMOVED.to_owned(), Value::from(removed).into());
+        if lists_removed {
+            metadata.insert(REMOVED.to_owned(), Value::from(removed).into());
+        }
+        if !operations.is_empty() {
+            metadata.insert(OPERATIONS.to_owned(), operations_json(&operations));
+        }
         Some(written)
     }
 
-    /// A key that is listed as removed, and null, is removed.
+    /// A key that is listed as removed, and null, is removed. Operations that cannot be understood stay as they are.
     fn understood(&mut self) -> Result<(), String> {
-        if !self.custom_metadata.as_ref().is_some_and(|metadata| metadata.contains_key(REMOVED)) {
+        let is_noted =
+            |metadata: &BTreeMap<_, _>| metadata.contains_key(REMOVED) || metadata.contains_key(OPERATIONS);
+        if !self.custom_metadata.as_ref().is_some_and(is_noted) {
             return Ok(());
         }
         let Some(metadata) = &mut self.extras.custom_metadata else { return Ok(()) };
         let listed = metadata.remove(REMOVED);
+        if let Some(Ok(operations)) = metadata.get(OPERATIONS).map(operations_of) {
+            metadata.remove(OPERATIONS);
+            let changes =
+                operations.into_iter().map(|(key, operations)| (key.into(), Change::Operate(operations)));
+            self.intended = Delta::from_changes(changes);
+        }
         if metadata.is_empty() {
             self.extras.custom_metadata = None;
         }
@@ -136,18 +152,47 @@ impl Codec for Event {
     }
 }
 
+/// Operations by key as JSON.
+pub(super) fn operations_json(operations: &Delta) -> SharedValue {
+    let adds = |(_, operations): (&str, &Operations)| operations.iter().all(|one| one.name() == "add");
+    let by_key = OperationsByKey(operations);
+    // The items of lists may have more digits than a `Value` can hold.
+    let exact = || json_of(&by_key);
+    match operations.operations().all(adds) {
+        true => SharedValue::from_serialize(&by_key).unwrap_or_else(|_| exact()),
+        false => exact(),
+    }
+}
+
+struct OperationsByKey<'a>(&'a Delta);
+
+impl Serialize for OperationsByKey<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.operations())
+    }
+}
+
 /// What an event was meant to do, and what it overwrote.
 impl Event {
     /// The operations that a committed event was appended with, by key. What they came to is in
     /// `actions.state_delta`; they are never executed again.
     pub fn operations(&self) -> BTreeMap<String, Operations> {
-        let metadata = self.custom_metadata.as_ref().and_then(|metadata| metadata.get(OPERATIONS));
-        let operations = metadata.map(operations_of).and_then(Result::ok);
-        operations.into_iter().flatten().collect()
+        self.intended.operations().map(|(key, operations)| (key.to_owned(), operations.clone())).collect()
+    }
+
+    /// Makes of an event with operations the one that is stored for it: what they came to is in their place, and what
+    /// was overwritten is noted.
+    pub(crate) fn commit(&mut self, results: Delta, overwrote: Option<SharedValue>) {
+        let intent = std::mem::replace(&mut self.actions.state_delta, results);
+        self.intended = intent.only_operations();
+        if let Some(overwrote) = overwrote {
+            self.extras.custom_metadata.get_or_insert_default().insert(OVERWROTE.to_owned(), overwrote);
+        }
     }
 
     /// The keys whose values this event overwrote although they were not what its writer had read, as they are in the
-    /// custom metadata: `{key: {"read": …, "found": …}}`, where an absent value is left out.
+    /// custom metadata: `{key: {"read": …, "found": …}}`, where an absent value is left out. If several writers of the
+    /// event overwrote the same key, such as tools that were called side by side, there is a list of these objects.
     pub fn overwrote(&self) -> Option<&SharedValue> {
         self.custom_metadata.as_ref().and_then(|metadata| metadata.get(OVERWROTE))
     }
@@ -155,9 +200,10 @@ impl Event {
     /// The event as it was appended: with its operations, and without what the commit noted.
     pub(crate) fn intent(&self) -> Self {
         let mut intent = self.result();
-        for (key, operations) in self.operations() {
-            intent.actions.state_delta.retain(|other| other != key);
-            intent.actions.state_delta.operate(key, operations);
+        if !self.intended.is_empty() {
+            let delta = &mut intent.actions.state_delta;
+            delta.retain(|key| self.intended.get(key).is_none());
+            self.intended.operations().for_each(|(key, operations)| delta.operate(key, operations.clone()));
         }
         intent
     }
@@ -165,6 +211,7 @@ impl Event {
     /// The event as it was committed, without what the commit noted. Metadata without entries is no metadata.
     pub(crate) fn result(&self) -> Self {
         let mut result = self.clone();
+        result.intended = Delta::new();
         if let Some(metadata) = &self.custom_metadata {
             let kept: BTreeMap<_, _> = metadata
                 .iter()
@@ -178,6 +225,9 @@ impl Event {
 
     /// A name of its custom metadata that only a commit may write, if there is one.
     pub(crate) fn reserved_metadata(&self) -> Option<&str> {
+        if !self.intended.is_empty() {
+            return Some(OPERATIONS);
+        }
         let names = self.custom_metadata.iter().flat_map(|metadata| metadata.keys());
         names.map(String::as_str).find(|name| name.starts_with(RESERVED))
     }

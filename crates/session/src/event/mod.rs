@@ -1,6 +1,7 @@
 //! The immutable records of a session.
 
 mod actions;
+mod around_delta;
 mod auth;
 mod bytes;
 mod content;
@@ -9,9 +10,10 @@ mod opaque;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sessile_state::SharedValue;
+use sessile_state::{Delta, SharedValue};
 
 pub use actions::{ActionExtras, AuthConfig, Compaction, EventActions, ToolConfirmation, UiWidget};
+pub use around_delta::JsonAroundDelta;
 pub use auth::AuthScheme;
 pub use bytes::Bytes;
 pub use content::{
@@ -27,7 +29,7 @@ use crate::record::{Stored, record};
 /// know removal, `stateDelta` sets these keys to null.
 pub const REMOVED: &str = "sessile:removed";
 
-/// Where a committed event keeps the operations that it was appended with, in its custom metadata.
+/// Where the JSON of a committed event has the operations that it was appended with, in its custom metadata.
 pub const OPERATIONS: &str = "sessile:ops";
 
 /// Where a committed event tells what it overwrote although its writer had read something else, in its custom metadata.
@@ -71,6 +73,11 @@ record! {
         pub interrupted: Option<bool>,
         /// The branch of agents that sees it.
         pub branch: Option<String>,
+    }
+    unspelled {
+        /// The operations that a committed event was appended with, see [`operations`](Event::operations). Only a commit
+        /// may set them. In JSON they are in the custom metadata, under [`OPERATIONS`].
+        pub intended: Delta,
     }
 
     /// The fields of an [`Event`] that few events have, used as if they were the event's own:
@@ -240,10 +247,11 @@ impl Event {
 
     /// Whether all its numbers have a JSON form.
     pub(crate) fn is_finite(&self) -> bool {
-        let compaction =
-            self.actions.compaction.iter().flat_map(|span| [span.start_timestamp, span.end_timestamp]);
-        let numbers = compaction.chain([self.timestamp, self.avg_logprobs]);
-        numbers.flatten().all(f64::is_finite)
+        let is_finite = |number: Option<f64>| number.is_none_or(f64::is_finite);
+        let compaction = self.actions.compaction.as_ref();
+        is_finite(self.timestamp)
+            && is_finite(self.avg_logprobs)
+            && compaction.is_none_or(|span| is_finite(span.start_timestamp) && is_finite(span.end_timestamp))
     }
 
     fn parts(&self) -> &[Part] {

@@ -3,23 +3,26 @@ mod row;
 mod shared;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem::take;
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use async_trait::async_trait;
 use sessile_state::{Delta, Scope};
 
-use self::place::Place;
+use self::place::{Name, Place};
 use self::row::{ById, Row};
-use self::shared::{Remembered, Shared, Source, Values};
+use self::shared::{Shared, Source, Values};
 use crate::commit::{Appended, Commit, Expect};
 use crate::error::SessionError;
-use crate::evaluate::{Evaluated, EvaluatedScope, evaluate, evaluate_scope};
+use crate::evaluate::{evaluate, evaluate_scope};
 use crate::key::SessionKey;
 use crate::page::{PageWriter, StoredPage, json_bytes};
 use crate::scope_change::{ChangedBy, ScopeChange};
 use crate::scope_write::{ScopeKey, ScopeState, ScopeWrite, ScopeWritten};
-use crate::store::{Address, EventWindow, ListQuery, NewSession, Store, StoredSession, Version};
+use crate::store::{
+    Address, ChangeWindow, EventWindow, ListQuery, NewSession, Store, StoredSession, TrimmedChanges,
+};
 
 /// Keeps sessions in memory; they are gone with it. Events are shared with who reads them, not
 /// copied.
@@ -34,7 +37,13 @@ struct App {
     shared: Shared,
     users: BTreeMap<String, User>,
     by_time: BTreeSet<Place>,
+    /// Sessions whose place in the lists by time is out of date. A session that is appended to again and again is
+    /// moved in them once, when a list is read or many have to be moved.
+    moved: Vec<Arc<Name>>,
 }
+
+/// How many sessions may have a place that is out of date.
+const MOST_MOVED: usize = 128;
 
 #[derive(Default)]
 struct User {
@@ -61,6 +70,15 @@ impl MemoryStore {
             apps.entry(app.to_owned()).or_default().clone()
         })
     }
+}
+
+/// Whether trimming comes to a scope after another one: an application, then its users.
+fn is_later(scope: &ScopeKey, after: Option<&ScopeKey>) -> bool {
+    let place = |scope: &ScopeKey| match scope {
+        ScopeKey::App(app) => (app.clone(), None),
+        ScopeKey::User(app, user) => (app.clone(), Some(user.clone())),
+    };
+    after.is_none_or(|after| place(scope) > place(after))
 }
 
 /// No code that can panic runs under the lock, so what it guards is whole.
@@ -95,10 +113,13 @@ impl Store for MemoryStore {
         app.shared.values.check_size(Scope::App, &for_app.results, limit)?;
         user.shared.values.check_size(Scope::User, &for_user.results, limit)?;
         let source = |change: &Delta| Source::Creation(new.key.clone(), change.clone());
-        app.shared.write(&for_app.results, Some(for_app.undo), new.time, limit, || source(&new.app));
-        user.shared.write(&for_user.results, Some(for_user.undo), new.time, limit, || source(&new.user));
-        app.by_time.insert(row.place());
-        user.by_time.insert(row.place());
+        drop(app.shared.write(&for_app.results, Some(for_app.undo), new.time, limit, || source(&new.app)));
+        drop(
+            user.shared.write(&for_user.results, Some(for_user.undo), new.time, limit, || source(&new.user)),
+        );
+        let place = row.move_in_lists();
+        app.by_time.insert(place.clone());
+        user.by_time.insert(place);
         let events = row.window(EventWindow::ALL);
         let stored = row.read(&app.shared, &user.shared, new.key.clone(), events);
         user.sessions.insert(new.key.id().to_owned(), row);
@@ -116,7 +137,8 @@ impl Store for MemoryStore {
 
     async fn list(&self, query: &ListQuery) -> Result<StoredPage, SessionError> {
         let Some(app) = self.app(&query.app) else { return Ok(StoredPage::default()) };
-        let app = lock(&app);
+        let mut app = lock(&app);
+        app.move_sessions();
         let places = match &query.user {
             None => &app.by_time,
             Some(user) => match app.users.get(user) {
@@ -156,7 +178,7 @@ impl Store for MemoryStore {
         let app = &mut *lock(&app);
         let Some(row) = app.row(key) else { return Ok(false) };
         expect.check_session(key, row.incarnation, row.version())?;
-        let place = row.place();
+        let place = row.listed_place();
         app.by_time.remove(&place);
         if let Some(user) = app.users.get_mut(key.user()) {
             user.by_time.remove(&place);
@@ -168,19 +190,23 @@ impl Store for MemoryStore {
     async fn append(&self, commit: Commit) -> Result<Appended, SessionError> {
         let missing = || SessionError::NotFound { key: commit.key.clone() };
         let app = self.app(commit.key.app()).ok_or_else(missing)?;
-        let App { shared, users, by_time } = &mut *lock(&app);
+        let mut app = lock(&app);
+        if app.moved.len() >= MOST_MOVED {
+            app.move_sessions();
+        }
+        let App { shared, users, moved, .. } = &mut *app;
         let user = users.get_mut(commit.key.user()).ok_or_else(missing)?;
         let row = user.sessions.get_mut(commit.key.id()).ok_or_else(missing)?;
         if let Some((known, version)) = row.by_id.get_key_value(commit.event.id.as_str()) {
             let (event, version) = (known.0.clone(), *version);
-            return Ok(row.appended(&commit, event, version, true, shared, &user.shared));
+            return Ok(row.appended(commit.answer, event, version, Some(commit.event), shared, &user.shared));
         }
         commit.expect.check_session(&commit.key, row.incarnation, row.version())?;
         commit.expect.check_shared(&commit.key, user.shared.version, shared.version)?;
         // Most commits only set keys: what they come to is what they say, and what undoes them is found on the way.
         let is_plain = commit.guards.is_empty() && !commit.event.actions.state_delta.has_operations();
         let value_of = |values: &Values, name: &str| values.state.get(name).cloned();
-        let evaluated = match is_plain {
+        let mut evaluated = match is_plain {
             true => None,
             false => Some(evaluate(
                 &commit,
@@ -189,30 +215,38 @@ impl Store for MemoryStore {
                 &|name| value_of(&shared.values, name),
             )?),
         };
+        let undo = evaluated.as_mut().map(|it| (take(&mut it.app.undo), take(&mut it.user.undo)));
+        let (undo_of_app, undo_of_user) = undo.unzip();
         let delta = &commit.delta;
-        let (event, own, of_user, of_app) = match &evaluated {
-            None => (&commit.event, &delta.session, &delta.user, &delta.app),
-            Some(it) => (&it.event, &it.session.results, &it.user.results, &it.app.results),
+        let (own, of_user, of_app) = match &evaluated {
+            None => (&delta.session, &delta.user, &delta.app),
+            Some(it) => (&it.session.results, &it.user.results, &it.app.results),
         };
         let limit = commit.max_scope_bytes;
         row.values.check_size(Scope::Session, own, limit)?;
         user.shared.values.check_size(Scope::User, of_user, limit)?;
         shared.values.check_size(Scope::App, of_app, limit)?;
 
-        let (event, before, time) = (event.clone(), row.place(), event.time());
+        let event = match &evaluated {
+            None => commit.event,
+            Some(it) => it.committed(commit.event),
+        };
+        let time = event.time();
+        if !row.is_moved() {
+            moved.push(row.name.clone());
+        }
         row.by_id.insert(ById(event.clone()), row.version() + 1);
         row.push_new(event.clone(), own, limit);
         let source = || Source::Event(commit.key.clone(), event.clone());
-        let undo_of =
-            |scope: fn(&Evaluated) -> &EvaluatedScope| evaluated.as_ref().map(|it| scope(it).undo.clone());
-        shared.write(of_app, undo_of(|it| &it.app), time, limit, source);
-        user.shared.write(of_user, undo_of(|it| &it.user), time, limit, source);
-        for places in [by_time, &mut user.by_time] {
-            places.remove(&before);
-            places.insert(row.place());
-        }
+        let forgotten = [
+            shared.write(of_app, undo_of_app, time, limit, source),
+            user.shared.write(of_user, undo_of_user, time, limit, source),
+        ];
         let version = row.version();
-        Ok(row.appended(&commit, event, version, false, shared, &user.shared))
+        let appended = row.appended(commit.answer, event, version, None, shared, &user.shared);
+        drop(app);
+        drop(forgotten); // without the lock
+        Ok(appended)
     }
 
     async fn scope_state(&self, scope: &ScopeKey) -> Result<ScopeState, SessionError> {
@@ -230,40 +264,71 @@ impl Store for MemoryStore {
             ScopeKey::User(_, user) => &mut app.users.entry(user.clone()).or_default().shared,
         };
         let newest_first = || shared.changes.iter().rev();
-        let of_request =
-            |change: &Remembered| Some((change.version, change.of_request(&write.request)?.clone()));
-        if let Some((version, known)) = newest_first().find_map(of_request) {
+        let known =
+            newest_first().find_map(|change| Some((change.version, change.of_request(&write.request)?)));
+        if let Some((version, (known, overwrote))) = known {
+            let (known, overwrote) = (Some(known.clone()), overwrote.clone());
             let mut state = (*shared.values.state).clone();
             for later in newest_first().take_while(|change| change.version > version) {
                 let later = later.told(write.scope.scope());
                 later.undo(&mut state).map_err(crate::error::doing("compute an earlier state"))?;
             }
-            return Ok(ScopeWritten { version, state: Arc::new(state), known: Some(known) });
+            return Ok(ScopeWritten { version, state: Arc::new(state), known, overwrote });
         }
         write.check_version(shared.version)?;
         let evaluated = evaluate_scope(&write, &|name| shared.values.state.get(name).cloned())?;
         shared.values.check_size(write.scope.scope(), &evaluated.results, write.max_scope_bytes)?;
-        let source = || Source::Request(ChangedBy::request(&write), write.delta.clone());
-        shared.write(&evaluated.results, Some(evaluated.undo), write.time, write.max_scope_bytes, source);
+        let overwrote = evaluated.overwrote;
+        let source = || Source::Request(ChangedBy::request(&write), write.delta.clone(), overwrote.clone());
+        drop(shared.write(
+            &evaluated.results,
+            Some(evaluated.undo),
+            write.time,
+            write.max_scope_bytes,
+            source,
+        ));
         let ScopeState { version, state } = shared.read();
-        Ok(ScopeWritten { version, state, known: None })
+        Ok(ScopeWritten { version, state, known: None, overwrote })
     }
 
     async fn scope_changes(
         &self,
         scope: &ScopeKey,
-        after: Version,
-        limit: usize,
+        window: ChangeWindow,
     ) -> Result<Vec<ScopeChange>, SessionError> {
         let (ScopeKey::App(app) | ScopeKey::User(app, _)) = scope;
         let Some(app) = self.app(app) else { return Ok(Vec::new()) };
         let app = lock(&app);
-        let changes = app.shared(scope).into_iter().flat_map(|shared| shared.changes.iter().rev());
-        Ok(changes
-            .take_while(|change| change.version > after)
-            .take(limit)
-            .map(|change| change.told(scope.scope()))
-            .collect())
+        Ok(app.shared(scope).map_or_else(Vec::new, |shared| shared.changes(scope.scope(), window)))
+    }
+
+    async fn trim_changes(
+        &self,
+        before: f64,
+        after: Option<&ScopeKey>,
+        limit: usize,
+    ) -> Result<TrimmedChanges, SessionError> {
+        let first = after.map_or("", |(ScopeKey::App(app) | ScopeKey::User(app, _))| app).to_owned();
+        let apps: Vec<_> = {
+            let apps = self.apps.read().unwrap_or_else(PoisonError::into_inner);
+            apps.range(first..).map(|(name, app)| (name.clone(), app.clone())).collect()
+        };
+        let mut trimmed = TrimmedChanges::default();
+        let mut looked_at = 0;
+        for (name, app) in apps {
+            let mut app = lock(&app);
+            for scope in app.scopes(&name).into_iter().filter(|scope| is_later(scope, after)) {
+                if looked_at == limit || trimmed.removed >= limit {
+                    return Ok(trimmed);
+                }
+                looked_at += 1;
+                if let Some(shared) = app.shared_mut(&scope) {
+                    trimmed.removed += shared.trim(before, limit - trimmed.removed);
+                }
+                trimmed.next = Some(scope);
+            }
+        }
+        Ok(TrimmedChanges { next: None, ..trimmed })
     }
 
     async fn addresses(&self, after: Option<&Address>, limit: usize) -> Result<Vec<Address>, SessionError> {
@@ -303,6 +368,13 @@ impl App {
         }
     }
 
+    fn shared_mut(&mut self, scope: &ScopeKey) -> Option<&mut Shared> {
+        match scope {
+            ScopeKey::App(_) => Some(&mut self.shared),
+            ScopeKey::User(_, user) => self.users.get_mut(user).map(|user| &mut user.shared),
+        }
+    }
+
     /// Where this application's shared state is.
     fn scopes(&self, app: &str) -> Vec<ScopeKey> {
         let own = (self.shared.version > 0).then(|| ScopeKey::App(app.to_owned()));
@@ -321,6 +393,20 @@ impl App {
             let ids = rows.sessions.range((start, Unbounded)).map(|(id, _)| id);
             ids.map(move |id| SessionKey::from_stored(app, user, id))
         })
+    }
+
+    /// Brings the lists by time up to date.
+    fn move_sessions(&mut self) {
+        for name in take(&mut self.moved) {
+            let Some(user) = self.users.get_mut(&name.user) else { continue };
+            let Some(row) = user.sessions.get_mut(&name.id) else { continue }; // it was deleted
+            let before = row.listed_place();
+            let place = row.move_in_lists();
+            for places in [&mut self.by_time, &mut user.by_time] {
+                places.remove(&before);
+                places.insert(place.clone());
+            }
+        }
     }
 
     fn row(&self, key: &SessionKey) -> Option<&Row> {

@@ -10,7 +10,7 @@ use sessile_state::Delta;
 
 use super::place::{Name, Place};
 use super::shared::{Shared, Values};
-use crate::commit::{Appended, Commit, Incarnation, Scopes};
+use crate::commit::{Answer, Appended, Incarnation, Scopes};
 use crate::event::Event;
 use crate::key::SessionKey;
 use crate::store::{
@@ -21,6 +21,8 @@ pub(super) struct Row {
     pub(super) name: Arc<Name>,
     pub(super) incarnation: Incarnation,
     pub(super) update_time: f64,
+    /// The time of its place in lists, which may be out of date.
+    listed_time: f64,
     pub(super) initial: Arc<StateMap>,
     pub(super) values: Values,
     /// The events that were there at the last reading of all of them, as readers share them.
@@ -41,6 +43,7 @@ impl Row {
             name: Arc::new(Name { user: key.user().to_owned(), id: key.id().to_owned() }),
             incarnation: new.incarnation,
             update_time: new.time,
+            listed_time: new.time,
             initial: initial.clone(),
             values: Values { state: initial, bytes: None },
             read: Arc::default(),
@@ -49,18 +52,18 @@ impl Row {
         }
     }
 
-    /// The answer to a commit whose event is stored as this version.
+    /// The answer to a commit whose event is stored as this version; `sent` is the one that was known already.
     pub(super) fn appended(
         &mut self,
-        commit: &Commit,
+        answer: Answer,
         event: Arc<Event>,
         version: Version,
-        is_known: bool,
+        sent: Option<Arc<Event>>,
         app: &Shared,
         user: &Shared,
     ) -> Appended {
         let place = |version: Version| usize::try_from(version).unwrap_or(usize::MAX);
-        let between = match commit.answer.since {
+        let between = match answer.since {
             None => Vec::new(),
             Some(since) => {
                 let known = if since.incarnation == self.incarnation { since.version } else { 0 };
@@ -68,7 +71,7 @@ impl Row {
                 self.between(place(known).min(end), end).collect()
             }
         };
-        let state = commit.answer.state.then(|| Scopes {
+        let state = answer.state.then(|| Scopes {
             session: self.values.state.clone(),
             user: user.values.state.clone(),
             user_version: user.version,
@@ -76,7 +79,8 @@ impl Row {
             app_version: app.version,
         });
         Appended {
-            is_known,
+            is_known: sent.is_some(),
+            sent,
             version,
             update_time: self.update_time,
             incarnation: self.incarnation,
@@ -94,8 +98,20 @@ impl Row {
         self.len() as Version
     }
 
-    pub(super) fn place(&self) -> Place {
-        Place { update_time: self.update_time, name: self.name.clone() }
+    /// Its place in lists, which may be out of date.
+    pub(super) fn listed_place(&self) -> Place {
+        Place { update_time: self.listed_time, name: self.name.clone() }
+    }
+
+    /// Whether its place in lists is out of date. The time of a session that is changed always grows.
+    pub(super) fn is_moved(&self) -> bool {
+        self.listed_time < self.update_time
+    }
+
+    /// Takes its current place in lists, which is to be put into them.
+    pub(super) fn move_in_lists(&mut self) -> Place {
+        self.listed_time = self.update_time;
+        self.listed_place()
     }
 
     pub(super) fn push(&mut self, event: Arc<Event>, delta: &Delta) {

@@ -8,9 +8,9 @@ use sessile_state::{Change, Delta, Scope};
 use crate::error::SessionError;
 use crate::event::Event;
 use crate::key::SessionKey;
-use crate::scope_change::{ChangedBy, ScopeChange, Undo};
+use crate::scope_change::{Before, ChangedBy, OverwriteNotes, ScopeChange, Undo};
 use crate::scope_write::ScopeState;
-use crate::store::{StateMap, Version, apply};
+use crate::store::{ChangeWindow, StateMap, Version, apply};
 
 /// State that sessions share.
 #[derive(Default)]
@@ -26,7 +26,33 @@ pub(super) struct Remembered {
     pub(super) version: Version,
     pub(super) time: f64,
     pub(super) source: Source,
-    pub(super) undo: Undo,
+    pub(super) undo: UndoNote,
+}
+
+/// What undoes a change.
+pub(super) enum UndoNote {
+    /// The values before of keys that were set and removed.
+    Plain(Before),
+    /// That of operations, which few changes have.
+    Computed(Box<Undo>),
+}
+
+impl UndoNote {
+    fn told(&self) -> Undo {
+        match self {
+            Self::Plain(before) => Undo { before: before.clone(), ..Undo::default() },
+            Self::Computed(undo) => Undo::clone(undo),
+        }
+    }
+}
+
+impl From<Undo> for UndoNote {
+    fn from(undo: Undo) -> Self {
+        match undo.added.is_empty() && undo.fields.is_empty() && !undo.unknown {
+            true => Self::Plain(undo.before),
+            false => Self::Computed(Box::new(undo)),
+        }
+    }
 }
 
 /// Where a change of shared state came from.
@@ -35,28 +61,33 @@ pub(super) enum Source {
     /// if its session is deleted.
     Event(SessionKey, Arc<Event>),
     Creation(SessionKey, Delta),
-    Request(ChangedBy, Delta),
+    Request(ChangedBy, Delta, OverwriteNotes),
 }
 
 impl Remembered {
     /// The change of a scope as it is read.
     pub(super) fn told(&self, scope: Scope) -> ScopeChange {
+        let mut overwrote = OverwriteNotes::new();
         let (by, change) = match &self.source {
             Source::Event(key, event) => {
                 let delta = event.intent().actions.state_delta.split();
                 let change = if scope == Scope::App { delta.app } else { delta.user };
-                (ChangedBy::event(key, &event.id), change)
+                (ChangedBy::event(key, event), change)
             }
             Source::Creation(key, change) => (ChangedBy::creation(key), change.clone()),
-            Source::Request(by, change) => (by.clone(), change.clone()),
+            Source::Request(by, change, reported) => {
+                overwrote.clone_from(reported);
+                (by.clone(), change.clone())
+            }
         };
-        ScopeChange { version: self.version, time: self.time, by, change, undo: self.undo.clone() }
+        let (version, time, undo) = (self.version, self.time, self.undo.told());
+        ScopeChange { version, time, by, change, undo, overwrote }
     }
 
-    /// What a write with this request id was meant to change, if this is it.
-    pub(super) fn of_request(&self, id: &str) -> Option<&Delta> {
+    /// What a write with this request id was meant to change, and what it overwrote, if this is it.
+    pub(super) fn of_request(&self, id: &str) -> Option<(&Delta, &OverwriteNotes)> {
         match &self.source {
-            Source::Request(by, change) if by.is_request(id) => Some(change),
+            Source::Request(by, change, overwrote) if by.is_request(id) => Some((change, overwrote)),
             _ => None,
         }
     }
@@ -79,6 +110,7 @@ impl Shared {
     }
 
     /// Makes a change that was computed before, and remembers it. Without `undo` it only sets and removes keys.
+    /// Returns the change that is forgotten for it, so that the caller can drop it after releasing the lock.
     pub(super) fn write(
         &mut self,
         results: &Delta,
@@ -86,17 +118,42 @@ impl Shared {
         time: f64,
         limit: Option<usize>,
         source: impl FnOnce() -> Source,
-    ) {
+    ) -> Option<Remembered> {
         if results.is_empty() {
-            return;
+            return None;
         }
         self.version += 1;
-        let undo = undo.unwrap_or_else(|| Undo::of_plain(results, &self.values.state));
-        self.values.apply(results, limit);
-        if self.changes.len() == REMEMBERED {
-            self.changes.pop_front();
-        }
+        let undo = match undo {
+            Some(undo) => {
+                self.values.apply(results, limit);
+                undo.into()
+            }
+            None => UndoNote::Plain(self.values.replace(results, limit)),
+        };
+        let forgotten = if self.changes.len() == REMEMBERED { self.changes.pop_front() } else { None };
         self.changes.push_back(Remembered { version: self.version, time, source: source(), undo });
+        forgotten
+    }
+}
+
+impl Shared {
+    /// The changes of a window.
+    pub(super) fn changes(&self, scope: Scope, window: ChangeWindow) -> Vec<ScopeChange> {
+        let oldest_first = self.changes.iter();
+        let ordered: Box<dyn Iterator<Item = &Remembered>> = match window.oldest_first {
+            true => Box::new(oldest_first),
+            false => Box::new(oldest_first.rev()),
+        };
+        let passing = ordered.filter(|change| window.admits(change.version));
+        passing.take(window.limit).map(|change| change.told(scope)).collect()
+    }
+
+    /// Forgets changes from before a time, but for the newest; tells how many.
+    pub(super) fn trim(&mut self, before: f64, limit: usize) -> usize {
+        let old = self.changes.iter().take_while(|change| change.time < before).count();
+        let removed = old.min(self.changes.len().saturating_sub(1)).min(limit);
+        self.changes.drain(..removed);
+        removed
     }
 }
 
@@ -107,6 +164,24 @@ impl Values {
         }
         self.bytes = limit.map(|_| self.size_with(results));
         apply(Arc::make_mut(&mut self.state), results);
+    }
+
+    /// Applies results, and returns the values that they replace.
+    fn replace(&mut self, results: &Delta, limit: Option<usize>) -> Before {
+        self.bytes = limit.map(|_| self.size_with(results));
+        let state = Arc::make_mut(&mut self.state);
+        let mut before = Before::new();
+        for (key, change) in results.entries() {
+            let replaced = match (change, state.get_mut(&**key)) {
+                (Change::Set(value), Some(held)) => Some(std::mem::replace(held, value.clone())),
+                (Change::Set(value), None) => state.insert(key.to_string(), value.clone()),
+                (Change::Remove, Some(_)) => state.remove(&**key),
+                (Change::Remove, None) => None,
+                (Change::Operate(_), _) => unreachable!("operations are computed before they are applied"),
+            };
+            before.extend(replaced.map(|value| (key.clone(), value)));
+        }
+        before
     }
 
     /// Refuses results after which the values would be larger than the limit, unless they do not grow.

@@ -1,14 +1,16 @@
 use std::sync::Arc;
 
-use sessile_state::{Change, Scope};
+use sessile_state::{Change, Scope, StateSchema};
 
 use super::SessionService;
 use super::check::{Notes, prepared};
+use super::overwrites::{Overwrites, tell};
 use super::sameness::{LeftOut, is_same};
 use crate::commit::{Answer, Appended, Commit, Expect, Guards, OnOverwrite, Since};
 use crate::error::SessionError;
 use crate::event::Event;
 use crate::key::SessionKey;
+use crate::scope_write::ScopeKey;
 use crate::session::Session;
 use crate::store::{EventWindow, SessionEvent, StoredSession, Version};
 
@@ -31,6 +33,9 @@ pub struct Append {
     pub expect: Expect,
     /// The values that its changes were computed from.
     pub guards: Guards,
+    /// What its writers overwrote of each other's changes, for a caller that joined the changes of several writers in
+    /// one event. The stored event tells it beside what the guards found.
+    pub overwrote: Overwrites,
 }
 
 impl Append {
@@ -43,6 +48,14 @@ impl Append {
     #[must_use]
     pub fn expecting(mut self, expect: Expect) -> Self {
         self.expect = expect;
+        self
+    }
+
+    /// With what its writers overwrote of each other's changes. Guards that report are not compatible with it: what the
+    /// store finds would take the place of this.
+    #[must_use]
+    pub fn overwriting(mut self, overwrote: Overwrites) -> Self {
+        self.overwrote = overwrote;
         self
     }
 
@@ -65,7 +78,8 @@ impl SessionService {
     /// was stored; a partial event is returned as it is, and neither stored nor applied.
     ///
     /// `user:` and `app:` keys that the event sets or removes are guarded with the values of the session in hand: if
-    /// another session changed them since, the event tells so, see [`Event::overwrote`].
+    /// another session changed them since, the event tells so, see [`Event::overwrote`], or the append is refused, as
+    /// [`with_on_overwrite`](Self::with_on_overwrite) says.
     ///
     /// # Errors
     ///
@@ -91,7 +105,7 @@ impl SessionService {
         event: Event,
         on_conflict: OnConflict,
     ) -> Result<Arc<Event>, SessionError> {
-        let guards = read_in_hand(session, &event);
+        let guards = read_in_hand(session, &event, self.on_overwrite);
         self.append_guarded(session, event, on_conflict, guards).await
     }
 
@@ -107,16 +121,32 @@ impl SessionService {
         on_conflict: OnConflict,
         guards: Guards,
     ) -> Result<Arc<Event>, SessionError> {
-        if event.is_partial() {
-            return Ok(Arc::new(event));
+        let expect = match on_conflict {
+            OnConflict::Refuse => Expect::session(session.incarnation(), session.version()),
+            OnConflict::Merge => Expect::default(),
+        };
+        let append = Append::new(event).expecting(expect).guarded(guards);
+        let append = self.reduced(session.key().app(), append)?;
+        self.append_as(session, append).await
+    }
+
+    /// Appends an event to a session in hand under conditions of the caller's choice, and brings the session up to
+    /// date. The session's incarnation is always expected.
+    ///
+    /// # Errors
+    ///
+    /// As [`append_guarded`](Self::append_guarded).
+    pub async fn append_as(
+        &self,
+        session: &mut Session,
+        mut append: Append,
+    ) -> Result<Arc<Event>, SessionError> {
+        if append.event.is_partial() {
+            return Ok(Arc::new(append.event));
         }
         let (incarnation, version) = (session.incarnation(), session.version());
-        let expect = match on_conflict {
-            OnConflict::Refuse => Expect::session(incarnation, version),
-            OnConflict::Merge => Expect { incarnation: Some(incarnation), ..Expect::default() },
-        };
+        append.expect.incarnation = Some(incarnation);
         let answer = Answer { since: Some(Since { incarnation, version }), state: false };
-        let append = Append { event, expect, guards };
         let key = session.key().clone();
         let appended = self.commit(&key, append, answer).await?;
         let event = appended.event.clone();
@@ -138,7 +168,10 @@ impl SessionService {
         let append = append.into();
         match append.event.is_partial() {
             true => Ok(None),
-            false => Ok(Some(self.commit(key, append, Answer::default()).await?.version)),
+            false => {
+                let append = self.reduced(key.app(), append)?;
+                Ok(Some(self.commit(key, append, Answer::default()).await?.version))
+            }
         }
     }
 
@@ -149,7 +182,7 @@ impl SessionService {
     ///
     /// As [`append`](Self::append); [`SessionError::InvalidEvent`] for a partial event.
     pub async fn append_answering(&self, key: &SessionKey, append: Append) -> Result<Appended, SessionError> {
-        self.commit(key, append, Answer::default()).await
+        self.commit(key, self.reduced(key.app(), append)?, Answer::default()).await
     }
 
     /// Appends an event to whatever the session is now, and returns the session as of that commit, with a window of
@@ -170,7 +203,7 @@ impl SessionService {
         let before = self.store.get(key, window).await?.ok_or_else(missing)?;
         let since = Since { incarnation: before.incarnation, version: before.version };
         let answer = Answer { since: Some(since), state: true };
-        let appended = self.commit(key, append, answer).await?;
+        let appended = self.commit(key, self.reduced(key.app(), append)?, answer).await?;
         if appended.is_known && appended.version <= before.version {
             // Nothing was committed now, so this read may fail.
             let until = EventWindow { until_version: Some(appended.version), ..window };
@@ -189,25 +222,38 @@ impl SessionService {
         Ok(as_of(events, before, appended))
     }
 
-    /// The one way to the store for every event of an existing session.
+    /// The way to the store for every event of an existing session that a caller makes.
     pub(super) async fn commit(
         &self,
         key: &SessionKey,
         append: Append,
         answer: Answer,
     ) -> Result<Appended, SessionError> {
-        let Append { event, expect, guards } = append;
+        self.commit_checked(key, append, answer, self.checking(key.app())).await
+    }
+
+    /// The one way to the store for every event of an existing session. Without a schema, everything may be stored: what
+    /// a session had before it may have again.
+    pub(super) async fn commit_checked(
+        &self,
+        key: &SessionKey,
+        append: Append,
+        answer: Answer,
+        schema: Option<&StateSchema>,
+    ) -> Result<Appended, SessionError> {
+        let Append { mut event, expect, guards, overwrote } = append;
         if event.is_partial() {
             let reason = "it is partial, and partial events are never stored".to_owned();
             return Err(SessionError::InvalidEvent { id: event.id, reason });
         }
         let left_out = LeftOut::of(&event);
-        let mut event = self.completed(event);
-        let delta = prepared(&mut event, Notes::Refused)?;
-        let event = Arc::new(event);
+        self.complete(&mut event);
+        let delta = prepared(&mut event, Notes::Refused, schema)?;
+        tell(&mut event, &overwrote);
+        let changes_shared = (!delta.user.is_empty(), !delta.app.is_empty());
         let commit = Commit {
             key: key.clone(),
-            event: event.clone(),
+            event: Arc::new(event),
             delta,
             expect,
             guards: guards.split(),
@@ -216,28 +262,42 @@ impl SessionService {
         };
         let appended = self.store.append(commit).await?;
         if !appended.is_known {
-            self.watchers.tell(key);
-        } else if !is_same(&event, left_out, &appended.event) {
-            return Err(SessionError::EventConflict { key: key.clone(), id: event.id.clone() });
+            self.watchers.sessions.tell(|| key);
+            self.shared_changed(key, changes_shared);
+            self.overwrites.warn(key, &appended.event);
+        } else if !appended.sent.as_ref().is_some_and(|sent| is_same(sent, left_out, &appended.event)) {
+            return Err(SessionError::EventConflict { key: key.clone(), id: appended.event.id.clone() });
         }
         Ok(appended)
     }
 
-    /// The event with an id and a time, if it had none.
-    pub(super) fn completed(&self, mut event: Event) -> Event {
+    /// Tells watchers of shared state, of a session's user and application, that it changed.
+    pub(super) fn shared_changed(&self, key: &SessionKey, (user, app): (bool, bool)) {
+        if user {
+            self.watchers.scopes.tell(|| ScopeKey::user_of(key));
+        }
+        if app {
+            self.watchers.scopes.tell(|| ScopeKey::app_of(key));
+        }
+        if user || app {
+            self.trim_in_passing();
+        }
+    }
+
+    /// Gives the event an id and a time, if it has none.
+    pub(super) fn complete(&self, event: &mut Event) {
         if event.id.is_empty() {
             event.id = self.ids.new_id();
         }
         if event.timestamp.is_none() {
             event.timestamp = Some(self.clock.now());
         }
-        event
     }
 }
 
 /// Guards of the shared keys that an event sets or removes, with the values that the session in hand has.
-fn read_in_hand(session: &Session, event: &Event) -> Guards {
-    let mut guards = Guards::new(OnOverwrite::Report);
+fn read_in_hand(session: &Session, event: &Event, on_overwrite: OnOverwrite) -> Guards {
+    let mut guards = Guards::new(on_overwrite);
     for (key, change) in event.actions.state_delta.iter() {
         let is_shared = matches!(Scope::of(key).0, Scope::User | Scope::App);
         if is_shared && !matches!(change, Change::Operate(_)) {

@@ -1,14 +1,16 @@
 //! What may be stored.
 
-use sessile_state::{Delta, Scope, ScopedDelta};
+use std::borrow::Cow;
+
+use sessile_state::{Delta, SchemaError, Scope, ScopedDelta, StateSchema};
 
 use crate::error::SessionError;
 use crate::event::Event;
 use crate::key::check_event;
 
-/// Separates a delta by scope, without its `temp:` keys, if every key can be stored and read back
-/// under its name.
-pub(super) fn checked(delta: &Delta) -> Result<ScopedDelta, SessionError> {
+/// Separates a delta by scope, without its `temp:` keys, if every key can be stored and read back under its name, and
+/// the schema allows it. Additions carry the bounds of the schema from here on.
+pub(super) fn checked(delta: &Delta, schema: Option<&StateSchema>) -> Result<ScopedDelta, SessionError> {
     for (key, _) in delta.iter() {
         let (scope, name) = Scope::of(key);
         if scope != Scope::Session && Scope::of(name).0 == scope {
@@ -18,20 +20,39 @@ pub(super) fn checked(delta: &Delta) -> Result<ScopedDelta, SessionError> {
             });
         }
     }
-    check_operations(delta, |key| key.to_owned())?;
-    Ok(delta.split())
+    check_operations(delta)?;
+    match schema {
+        None => Ok(delta.split()),
+        Some(schema) => Ok(schema.admit(&without_temp(delta)).map_err(refused)?.split()),
+    }
+}
+
+/// What a schema refuses, as an error that names the key, the declared type and what was given.
+fn refused(error: SchemaError) -> SessionError {
+    SessionError::InvalidState { key: error.key().to_owned(), reason: format!("it {}", error.reason()) }
+}
+
+/// The delta without its `temp:` keys, which are never stored.
+fn without_temp(delta: &Delta) -> Cow<'_, Delta> {
+    let is_temp = |key: &str| key.starts_with(Scope::Temp.prefix());
+    if !delta.iter().any(|(key, _)| is_temp(key)) {
+        return Cow::Borrowed(delta);
+    }
+    let mut kept = delta.clone();
+    kept.retain(|key| !is_temp(key));
+    Cow::Owned(kept)
 }
 
 /// How deep the items of an operation may be nested. A value has at most 200 levels, and the event tells an operation
 /// inside of four: the object of keys, the list of operations, the operation, and its list of items.
 const DEEPEST_ITEM: usize = 196;
 
-/// Refuses operations that could not be read back from the event; `full` makes a key of a name.
-pub(super) fn check_operations(delta: &Delta, full: impl Fn(&str) -> String) -> Result<(), SessionError> {
+/// Refuses operations that could not be read back from the event.
+fn check_operations(delta: &Delta) -> Result<(), SessionError> {
     match delta.operations().find(|(_, operations)| operations.iter().any(|one| one.depth() > DEEPEST_ITEM)) {
         None => Ok(()),
-        Some((name, _)) => Err(SessionError::InvalidState {
-            key: full(name),
+        Some((key, _)) => Err(SessionError::InvalidState {
+            key: key.to_owned(),
             reason: format!(
                 "an item of the operation is nested deeper than {DEEPEST_ITEM} levels; store it as an artifact"
             ),
@@ -53,7 +74,11 @@ const FIRST_TIME: f64 = -62_135_596_800.0;
 const LAST_TIME: f64 = 253_402_300_799.0;
 
 /// Takes the `temp:` keys out of an event, checks what is left of it, and separates its changes by scope.
-pub(super) fn prepared(event: &mut Event, notes: Notes) -> Result<ScopedDelta, SessionError> {
+pub(super) fn prepared(
+    event: &mut Event,
+    notes: Notes,
+    schema: Option<&StateSchema>,
+) -> Result<ScopedDelta, SessionError> {
     check_event(&event.id)?;
     if !event.is_finite() {
         return Err(invalid(event, "one of its times or probabilities is NaN or infinite"));
@@ -70,11 +95,10 @@ pub(super) fn prepared(event: &mut Event, notes: Notes) -> Result<ScopedDelta, S
         let reason = format!("its custom metadata has {name:?}, which only Sessile writes; leave it out");
         return Err(invalid(event, &reason));
     }
-    let is_temp = |key: &str| Scope::of(key).0 == Scope::Temp;
-    if event.actions.state_delta.iter().any(|(key, _)| is_temp(key)) {
-        event.actions.state_delta.retain(|key| !is_temp(key));
+    if let Cow::Owned(kept) = without_temp(&event.actions.state_delta) {
+        event.actions.state_delta = kept;
     }
-    checked(&event.actions.state_delta)
+    checked(&event.actions.state_delta, schema)
 }
 
 /// Refuses an event with operations where nothing could compute them.

@@ -107,19 +107,20 @@ impl SessionService {
         initial: &Delta,
         events: Vec<Event>,
     ) -> Result<Session, SessionError> {
-        let initial = checked(initial)?;
+        let schema = self.checking(key.app());
+        let initial = checked(initial, schema)?;
         let (mut app, mut user) = (initial.app, initial.user);
         let mut session = StateMap::new();
         let resolved = initial.session.resolved(|_| None).map_err(invalid_state)?;
         apply(&mut session, &resolved);
         let mut prepared_events = Vec::with_capacity(events.len());
         let mut ids = std::collections::HashSet::new();
-        for event in events {
+        for mut event in events {
             if event.is_partial() {
                 continue;
             }
-            let mut event = self.completed(event);
-            let delta = prepared(&mut event, Notes::Refused)?;
+            self.complete(&mut event);
+            let delta = prepared(&mut event, Notes::Refused, schema)?;
             without_operations(&event)?;
             if !ids.insert(event.id.clone()) {
                 return Err(SessionError::EventConflict { key, id: event.id });
@@ -138,7 +139,10 @@ impl SessionService {
             events: prepared_events,
             max_scope_bytes: self.max_scope_bytes,
         };
-        Ok(self.store.create(new).await?.into())
+        let changes_shared = (!new.user.is_empty(), !new.app.is_empty());
+        let created: Session = self.store.create(new).await?.into();
+        self.shared_changed(created.key(), changes_shared);
+        Ok(created)
     }
 }
 

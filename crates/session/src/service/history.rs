@@ -101,7 +101,7 @@ impl SessionService {
         let append = Append::new(event).expecting(Expect::session(incarnation, version));
         let answer = Answer { since: Some(Since { incarnation, version }), state: false };
         let mut session = Session::from(stored);
-        session.take_in(self.commit(&key, append, answer).await?);
+        session.take_in(self.commit_checked(&key, append, answer, None).await?);
         Ok(session)
     }
 

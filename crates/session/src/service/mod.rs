@@ -5,30 +5,45 @@ mod check;
 mod create;
 mod history;
 mod list;
+mod overwrites;
+mod reduce;
 mod restore;
+mod retention;
 mod sameness;
+mod scope_history;
+mod scope_watch;
 mod transact;
 mod watch;
+mod watchers;
 mod write;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+
+use sessile_state::StateSchema;
 
 pub use append::{Append, OnConflict};
 pub use create::CreateSession;
 pub use history::Rewind;
 pub use list::{ListSessions, Page};
+pub use overwrites::{Overwrites, Overwrote};
 pub use restore::RestoreSession;
+pub use scope_history::{HistoryPage, ScopeHistory};
+pub use scope_watch::ScopeWatch;
+pub use transact::{Attempt, Backoff};
 pub use watch::Watch;
 pub use write::StateWrite;
 
 use crate::clock::{Clock, Ids, RandomIds, SystemClock};
-use crate::commit::Expect;
+use crate::commit::{Expect, OnOverwrite};
 use crate::error::SessionError;
 use crate::key::SessionKey;
 use crate::session::Session;
 use crate::store::{EventWindow, Store};
-use watch::Watchers;
+use overwrites::Warnings;
+use retention::Trimming;
+use watchers::Watchers;
 
 /// Sessions in a store. Clones are the same service.
 #[derive(Clone)]
@@ -41,6 +56,15 @@ pub struct SessionService {
     poll_interval: Duration,
     /// How large the state of a scope may become, in bytes of JSON.
     max_scope_bytes: Option<usize>,
+    /// What happens when a write overwrites a value that its writer has not seen.
+    on_overwrite: OnOverwrite,
+    /// What was warned about already.
+    overwrites: Arc<Warnings>,
+    /// What may be stored, by application; whatever is stored in applications that have none.
+    schemas: Arc<BTreeMap<String, Arc<StateSchema>>>,
+    /// How long changes of shared state are kept; `None` is for ever.
+    history_kept: Option<Duration>,
+    trimming: Arc<Trimming>,
 }
 
 impl SessionService {
@@ -58,6 +82,11 @@ impl SessionService {
             watchers: Arc::default(),
             poll_interval: Duration::from_millis(500),
             max_scope_bytes: None,
+            on_overwrite: OnOverwrite::default(),
+            overwrites: Arc::default(),
+            schemas: Arc::default(),
+            history_kept: Some(retention::KEPT),
+            trimming: Arc::default(),
         }
     }
 
@@ -82,11 +111,68 @@ impl SessionService {
         self
     }
 
-    /// With a limit for the state of each scope, in bytes of JSON. A commit after which a scope would be larger is
-    /// refused, unless it does not let the scope grow.
+    /// With a limit for the state of each scope: the bytes of its names, and of its values as JSON without spaces. A
+    /// commit after which a scope would be larger is refused, unless it does not let the scope grow.
     #[must_use]
     pub fn with_max_scope_bytes(mut self, limit: usize) -> Self {
         self.max_scope_bytes = Some(limit);
+        self
+    }
+
+    /// With this answer to writes that overwrite a value that their writer has not seen: they are reported in their
+    /// event, or refused. It is the default of [`append`](Self::append) and of the runners on this service.
+    #[must_use]
+    pub fn with_on_overwrite(mut self, on_overwrite: OnOverwrite) -> Self {
+        self.on_overwrite = on_overwrite;
+        self
+    }
+
+    /// What happens when a write overwrites a value that its writer has not seen.
+    pub fn on_overwrite(&self) -> OnOverwrite {
+        self.on_overwrite
+    }
+
+    /// With a schema for the state of an application, in the place of one that it had. Every change of that state through
+    /// this service is checked: by append, change, transact and write, in runs and live sessions, at creation. What is
+    /// brought back as it was (restore, fork, rewind) is not.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use sessile_session::{CreateSession, MemoryStore, SessionService};
+    /// use sessile_state::{StateSchema, ValueType};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let schema = StateSchema::new().declare("user:points", ValueType::integer().at_least(0));
+    /// let service = SessionService::new(MemoryStore::new()).with_schema("shop", schema);
+    ///
+    /// let new = CreateSession::new("shop", "ada").with_state(json!({"user:points": "many"}));
+    /// assert_eq!(
+    ///     service.create(new).await.unwrap_err().to_string(),
+    ///     "cannot store state key \"user:points\": it is declared as `integer` and cannot hold a string",
+    /// );
+    /// # });
+    /// ```
+    #[must_use]
+    pub fn with_schema(mut self, app: impl Into<String>, schema: impl Into<Arc<StateSchema>>) -> Self {
+        Arc::make_mut(&mut self.schemas).insert(app.into(), schema.into());
+        self
+    }
+
+    /// The schema for the state of an application, if it has one.
+    pub fn schema(&self, app: &str) -> Option<&Arc<StateSchema>> {
+        self.schemas.get(app)
+    }
+
+    /// The schema that changes of this application are checked with.
+    fn checking(&self, app: &str) -> Option<&StateSchema> {
+        self.schema(app).map(|schema| &**schema)
+    }
+
+    /// With a history of shared state that is kept this long, 90 days by default; `None` keeps it for ever. Only the
+    /// newest change of each scope always stays. A request id is known as long as its change is kept.
+    #[must_use]
+    pub fn with_history_kept(mut self, kept: Option<Duration>) -> Self {
+        self.history_kept = kept;
         self
     }
 
@@ -122,7 +208,7 @@ impl SessionService {
     /// [`SessionError::Replaced`] or [`SessionError::Conflict`] if the session is not the expected one.
     pub async fn delete(&self, key: &SessionKey, expect: Expect) -> Result<bool, SessionError> {
         let deleted = self.store.delete(key, expect).await?;
-        self.watchers.tell(key);
+        self.watchers.sessions.tell(|| key);
         Ok(deleted)
     }
 

@@ -25,7 +25,8 @@ pub struct RestoreSession {
 
 impl SessionService {
     /// Brings a session back with its whole history, all or nothing. What its events once changed of
-    /// application and user state is not changed again: others may have changed it since.
+    /// application and user state is not changed again: others may have changed it since. Its state is kept as it was, also
+    /// where the application's schema would not allow it now.
     ///
     /// # Errors
     ///
@@ -34,7 +35,7 @@ impl SessionService {
     ///   [`SessionError::EventConflict`] if something cannot be stored.
     pub async fn restore(&self, old: RestoreSession) -> Result<Session, SessionError> {
         let RestoreSession { key, time, initial, events } = old;
-        let shared = checked(&initial.clone().into_iter().collect())?;
+        let shared = checked(&initial.clone().into_iter().collect(), None)?;
         if let Some((name, _)) = shared.app.iter().chain(shared.user.iter()).next() {
             let reason = "the session's own state has no keys of other scopes".to_owned();
             return Err(SessionError::InvalidState { key: name.to_owned(), reason });
@@ -46,7 +47,7 @@ impl SessionService {
                 let reason = "it is partial, and partial events are never stored".to_owned();
                 return Err(SessionError::InvalidEvent { id: event.id, reason });
             }
-            let delta = prepared(&mut event, Notes::Kept)?.session;
+            let delta = prepared(&mut event, Notes::Kept, None)?.session;
             without_operations(&event)?;
             if !ids.insert(event.id.clone()) {
                 return Err(SessionError::EventConflict { key, id: event.id });

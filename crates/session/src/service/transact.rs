@@ -7,7 +7,7 @@ use super::append::Append;
 use super::check::checked;
 use crate::commit::{Answer, Expect, Guards, OnOverwrite};
 use crate::error::{BoxError, SessionError};
-use crate::event::{Event, EventActions};
+use crate::event::Event;
 use crate::key::SessionKey;
 use crate::session::Session;
 use crate::store::{EventWindow, Version};
@@ -51,45 +51,88 @@ impl SessionService {
         key: &SessionKey,
         mut change: impl FnMut(&State) -> Result<T, BoxError>,
     ) -> Result<(T, Version), SessionError> {
-        let mut attempt = 0;
+        let mut backoff = Backoff::default();
         loop {
-            let Some(session) = self.get(key, EventWindow::NONE).await? else {
-                return Err(SessionError::NotFound { key: key.clone() });
-            };
-            let (state, reads) = session.state().to_state().with_read_tracking();
-            let view = state.with_delta_tracking();
-            let result =
-                change(&view).map_err(|source| SessionError::GivenUp { key: key.clone(), source })?;
-            let delta = view.delta();
-            let stored = checked(&delta)?;
-            if stored.app.is_empty() && stored.user.is_empty() && stored.session.is_empty() {
-                return Ok((result, session.version()));
-            }
-            let event = Event::new("user")
-                .with_actions(EventActions::from_delta(delta))
-                .with_invocation(format!("p-{}", self.ids.new_id()));
-            let append =
-                Append { event, expect: expected(&session, &reads), guards: guards(&session, &reads) };
+            let attempt = self.attempt(key).await?;
+            let given_up = |source| SessionError::GivenUp { key: key.clone(), source };
+            let result = change(attempt.state()).map_err(given_up)?;
+            let event = Event::new("user").with_invocation(format!("p-{}", self.ids.new_id()));
+            let Some(append) = attempt.append(event)? else { return Ok((result, attempt.session.version())) };
             match self.commit(key, append, Answer::default()).await {
                 Ok(appended) => return Ok((result, appended.version)),
-                Err(
-                    SessionError::Conflict { .. }
-                    | SessionError::Overwritten { .. }
-                    | SessionError::Replaced { .. },
-                ) if attempt < ATTEMPTS => {
-                    attempt += 1;
-                    tokio::time::sleep(self.pause(attempt)).await;
-                }
+                Err(error) if error.is_outdated() && backoff.pause().await => {}
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// A random pause, longer the more often it went wrong, so that rivals do not meet again.
-    fn pause(&self, attempt: u32) -> Duration {
-        let longest = 200_u64 << attempt.min(7); // microseconds
+    /// Reads a session for one try of a transaction, see [`transact`](Self::transact), which most callers want.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NotFound`] if there is no such session.
+    pub async fn attempt(&self, key: &SessionKey) -> Result<Attempt, SessionError> {
+        let Some(session) = self.get(key, EventWindow::NONE).await? else {
+            return Err(SessionError::NotFound { key: key.clone() });
+        };
+        Ok(Attempt { view: session.state().to_state().with_read_tracking(), session })
+    }
+}
+
+/// One try of a transaction: a state as it is stored, and what is computed from it.
+#[derive(Debug)]
+pub struct Attempt {
+    session: Session,
+    view: State,
+}
+
+impl Attempt {
+    /// The state to read and change. It notes what is read.
+    pub fn state(&self) -> &State {
+        &self.view
+    }
+
+    /// The session as it was read.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// The event with the changes that were made, on the condition that what was read has not changed since; `None`
+    /// if nothing changed that is stored.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::InvalidState`] if a change cannot be stored.
+    pub fn append(&self, mut event: Event) -> Result<Option<Append>, SessionError> {
+        let delta = self.view.delta();
+        let stored = checked(&delta, None)?; // the commit asks the schema
+        if stored.app.is_empty() && stored.user.is_empty() && stored.session.is_empty() {
+            return Ok(None);
+        }
+        event.actions.state_delta = delta;
+        let reads = self.view.reads();
+        Ok(Some(Append::new(event).expecting(expected(&self.session, &reads)).guarded(guards(&reads))))
+    }
+}
+
+/// Pauses between the tries of something that other writers got in the way of: random, and longer the more often it
+/// went wrong, so that rivals do not meet again.
+#[derive(Debug, Default)]
+pub struct Backoff {
+    attempts: u32,
+}
+
+impl Backoff {
+    /// Waits before the next try; `false` if there were too many, and the conflict is to be reported.
+    pub async fn pause(&mut self) -> bool {
+        if self.attempts >= ATTEMPTS {
+            return false;
+        }
+        self.attempts += 1;
+        let longest = 200_u64 << self.attempts.min(7); // microseconds
         let random = uuid::Uuid::new_v4().as_u64_pair().0;
-        Duration::from_micros(random % longest)
+        tokio::time::sleep(Duration::from_micros(random % longest)).await;
+        true
     }
 }
 
@@ -103,11 +146,10 @@ fn expected(session: &Session, reads: &Reads) -> Expect {
 }
 
 /// The values that were read, by key. Writers of other keys are not in the way.
-fn guards(session: &Session, reads: &Reads) -> Guards {
+fn guards(reads: &Reads) -> Guards {
     let mut guards = Guards::new(OnOverwrite::Refuse);
-    for key in reads.keys() {
-        let read = session.state().get_raw(&key).cloned();
-        guards.insert(key, read);
+    for (key, read) in reads.iter() {
+        guards.insert(key.to_owned(), read.cloned());
     }
     guards
 }

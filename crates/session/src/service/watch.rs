@@ -1,11 +1,12 @@
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{Stream, unfold};
 use tokio::sync::Notify;
 
 use super::SessionService;
+use super::watchers::Watchers;
 use crate::commit::Incarnation;
 use crate::error::SessionError;
 use crate::key::SessionKey;
@@ -37,7 +38,7 @@ impl SessionService {
             incarnation: None,
             ready: VecDeque::new(),
             poll_interval: self.poll_interval,
-            notify: self.watchers.enter(key),
+            notify: self.watchers.sessions.enter(key),
             watchers: self.watchers.clone(),
         }
     }
@@ -95,37 +96,6 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.watchers.leave(&self.key, &self.notify);
-    }
-}
-
-/// Who is told of commits in this process.
-#[derive(Default)]
-pub(super) struct Watchers {
-    by_session: Mutex<HashMap<SessionKey, Arc<Notify>>>,
-}
-
-impl Watchers {
-    /// Tells all who watch a session that it changed.
-    pub(super) fn tell(&self, key: &SessionKey) {
-        if let Some(notify) = self.table().get(key) {
-            notify.notify_waiters();
-        }
-    }
-
-    fn enter(&self, key: &SessionKey) -> Arc<Notify> {
-        self.table().entry(key.clone()).or_default().clone()
-    }
-
-    /// Forgets a session that nobody else watches: the table and the leaver hold the last two.
-    fn leave(&self, key: &SessionKey, notify: &Arc<Notify>) {
-        let mut table = self.table();
-        if Arc::strong_count(notify) <= 2 {
-            table.remove(key);
-        }
-    }
-
-    fn table(&self) -> MutexGuard<'_, HashMap<SessionKey, Arc<Notify>>> {
-        self.by_session.lock().unwrap_or_else(PoisonError::into_inner)
+        self.watchers.sessions.leave(&self.key, &self.notify);
     }
 }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use sessile_state::{Delta, Scope, same_json};
+use sessile_state::{Change, Delta, Scope, StateSchema, same_json};
 
 use super::SessionService;
-use super::check::{check_operations, checked};
-use crate::commit::{Guards, OnOverwrite};
+use super::check::checked;
+use crate::commit::Guards;
 use crate::error::SessionError;
 use crate::key::{check_app, check_event, check_user};
 use crate::scope_write::{ScopeKey, ScopeState, ScopeWrite, ScopeWritten};
@@ -21,8 +21,8 @@ pub struct StateWrite {
     pub delta: Delta,
     /// The version that must be stored for it to be committed.
     pub expect: Option<Version>,
-    /// The values that the changes were computed from; keys are without their prefix. They refuse: there is no event
-    /// that could report.
+    /// The values that the changes were computed from; keys are without their prefix. What guards that
+    /// report find is in the answer and in the history of the scope.
     pub guards: Guards,
     /// Makes the write idempotent: a second one with this id changes nothing, and answers what the first did. One is
     /// made if it is left out.
@@ -105,7 +105,7 @@ impl SessionService {
     ///
     /// # Errors
     ///
-    /// - [`SessionError::InvalidState`] if a key or value cannot be stored, or a guard is to report;
+    /// - [`SessionError::InvalidState`] if a key or value cannot be stored;
     /// - [`SessionError::ScopeConflict`] if another version is stored than expected;
     /// - [`SessionError::Overwritten`] if a guard refuses the write;
     /// - [`SessionError::Operation`] if an operation cannot be applied to what is stored;
@@ -113,20 +113,20 @@ impl SessionService {
     /// - [`SessionError::TooLarge`] if the state would exceed its limit.
     ///
     /// Nothing is changed then.
-    pub async fn write_state(&self, write: StateWrite) -> Result<ScopeWritten, SessionError> {
+    pub async fn write_state(&self, mut write: StateWrite) -> Result<ScopeWritten, SessionError> {
         check_scope(&write.scope)?;
         let scope = write.scope.scope();
+        self.reduced_in(write.scope.app(), scope, &mut write.delta, &mut write.guards)?;
         let request = match write.request {
             Some(request) => request,
             None => self.ids.new_id(),
         };
         check_event(&request)?;
-        check_names(scope, &write.delta)?;
-        check_guards(scope, &write.guards)?;
+        let delta = checked_in(scope, &write.delta, self.checking(write.scope.app()))?;
         let guards = write.guards.iter().map(|(name, guard)| (name.to_owned(), guard.clone())).collect();
         let sent = ScopeWrite {
             scope: write.scope,
-            delta: write.delta,
+            delta,
             expect: write.expect,
             guards,
             max_scope_bytes: self.max_scope_bytes,
@@ -140,25 +140,15 @@ impl SessionService {
         {
             return Err(SessionError::RequestConflict { scope: sent.scope, request: sent.request });
         }
+        if written.known.is_none() {
+            self.watchers.scopes.tell(|| &sent.scope);
+            self.trim_in_passing();
+        }
         Ok(ScopeWritten { state: folded(written.state, scope), ..written })
     }
 }
 
-/// Refuses guards that report: a write without a session has no event that could tell what it overwrote, and must not
-/// overwrite it in silence.
-fn check_guards(scope: Scope, guards: &Guards) -> Result<(), SessionError> {
-    match guards.iter().find(|(_, guard)| guard.on_overwrite == OnOverwrite::Report) {
-        None => Ok(()),
-        Some((name, _)) => Err(SessionError::InvalidState {
-            key: scope.key(name),
-            reason: "a write without a session has no event that could report what it overwrites; \
-                     refuse the overwrite, or change the key in a session"
-                .to_owned(),
-        }),
-    }
-}
-
-fn check_scope(scope: &ScopeKey) -> Result<(), SessionError> {
+pub(super) fn check_scope(scope: &ScopeKey) -> Result<(), SessionError> {
     match scope {
         ScopeKey::App(app) => Ok(check_app(app)?),
         ScopeKey::User(app, user) => {
@@ -168,12 +158,19 @@ fn check_scope(scope: &ScopeKey) -> Result<(), SessionError> {
     }
 }
 
-/// Refuses names and operations that could not be read back.
-fn check_names(scope: Scope, delta: &Delta) -> Result<(), SessionError> {
+/// The changes of one scope, if they can be read back under their names and the schema allows them.
+fn checked_in(scope: Scope, delta: &Delta, schema: Option<&StateSchema>) -> Result<Delta, SessionError> {
     let mut prefixed = Delta::new();
-    delta.iter().for_each(|(name, _)| prefixed.remove(scope.key(name)));
-    checked(&prefixed)?;
-    check_operations(delta, |name| scope.key(name))
+    for (name, change) in delta.iter() {
+        let key = scope.key(name);
+        match change {
+            Change::Set(value) => prefixed.set(key, value.clone()),
+            Change::Remove => prefixed.remove(key),
+            Change::Operate(operations) => prefixed.operate(key, operations.clone()),
+        }
+    }
+    let checked = checked(&prefixed, schema)?;
+    Ok(if scope == Scope::App { checked.app } else { checked.user })
 }
 
 /// Whether two writes were meant to change the same. Numbers are compared by value, because not every database keeps

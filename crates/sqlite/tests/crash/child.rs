@@ -5,10 +5,8 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::path::Path;
 
-use serde_json::json;
-use sessile_session::{Event, EventActions, EventWindow, SessionError, SessionService};
+use sessile_session::{EventWindow, SessionError, SessionService};
 use sessile_sqlite::{SqliteOptions, SqliteStore};
-use sessile_state::{Delta, Operation};
 
 use crate::file::{File, create, event, key};
 
@@ -27,7 +25,6 @@ pub(crate) async fn run(role: &OsStr) {
             }
         }
         (Some("count"), [path, session, times]) => count(path, session, number(times)).await,
-        (Some("operate"), [path, session, name, times]) => operate(path, session, name, number(times)).await,
         _ => panic!("no such role: {role:?} {arguments:?}"),
     }
 }
@@ -111,26 +108,6 @@ async fn count(path: &str, session: &str, times: u32) {
             .transact(&key(session), |state| Ok(state.try_modify("user:count", 0_u64, |count| count + 1)?))
             .await;
         say(&format!("counted {}", counted.expect("it is counted").0));
-    }
-}
-
-/// The prefixes of all stored scopes.
-pub(crate) const PREFIXES: [&str; 3] = ["", "user:", "app:"];
-
-/// Appends events that add in all scopes, and that append and unite in one scope after the other.
-async fn operate(path: &str, session: &str, name: &str, times: u32) {
-    let service = service(path).await.expect("there is room");
-    create(&service, session).await;
-    for n in 0..times {
-        let id = format!("{name}-{n}");
-        let mut delta = Delta::new();
-        PREFIXES.iter().for_each(|prefix| delta.add(format!("{prefix}sum"), 1));
-        let prefix = PREFIXES[n as usize % 3];
-        delta.append(format!("{prefix}log"), [json!(id)]);
-        delta.union(format!("{prefix}set"), [json!(id)]);
-        delta.operate(format!("{prefix}fields"), Operation::union_fields([(id.clone(), json!(n))]));
-        let event = Event::new("agent").with_actions(EventActions::from_delta(delta));
-        service.append_to(&key(session), event).await.expect("it is appended");
     }
 }
 

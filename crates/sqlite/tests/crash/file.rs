@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use sessile_session::{
-    CreateSession, Event, EventActions, EventWindow, ScopeKey, Session, SessionError, SessionKey,
-    SessionService,
+    ChangeWindow, CreateSession, Event, EventActions, EventWindow, ScopeKey, Session, SessionError,
+    SessionKey, SessionService,
 };
 
 use crate::support::open;
@@ -104,12 +104,12 @@ impl File {
     }
 
     /// The history of shared state must lead back to nothing, version by version.
-    pub(crate) async fn check_history(&self, service: &SessionService) {
+    async fn check_history(&self, service: &SessionService) {
         let app = ScopeKey::App("shop".to_owned());
         for scope in [app, ScopeKey::User("shop".to_owned(), "ada".to_owned())] {
             let found = service.scope_state(&scope).await.expect("the state is read");
             let changes =
-                service.store().scope_changes(&scope, 0, usize::MAX).await.expect("the history is read");
+                service.store().scope_changes(&scope, ChangeWindow::ALL).await.expect("the history is read");
             let versions = changes.iter().map(|change| change.version);
             assert!(versions.eq((1..=found.version).rev()), "{scope}: the history has gaps");
             let mut state = (*found.state).clone();

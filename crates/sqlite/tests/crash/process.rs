@@ -64,12 +64,6 @@ impl Process {
         Self::start(command, "count", path, &[session.to_owned(), times.to_string()])
     }
 
-    /// One that operates on lists, objects and numbers of all scopes.
-    pub(crate) fn operating(path: &Path, session: &str, name: &str, times: u32) -> Self {
-        let command = Command::new(this_program());
-        Self::start(command, "operate", path, &[session.to_owned(), name.to_owned(), times.to_string()])
-    }
-
     /// One that fills a small disk of its own, on which it works with a copy of the file.
     pub(crate) fn filling_a_disk(path: &Path, folder: &Path) -> Self {
         // A disk of its own needs a view of the file system of its own; whoever is not root is made the

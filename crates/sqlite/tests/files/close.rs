@@ -5,7 +5,8 @@ use std::pin::Pin;
 
 use serde_json::json;
 use sessile_session::{
-    CreateSession, EventWindow, Expect, ListSessions, ScopeKey, SessionError, SessionService, Store,
+    ChangeWindow, CreateSession, EventWindow, Expect, ListSessions, ScopeKey, SessionError, SessionService,
+    Store,
 };
 
 use crate::support::{new_file, new_v1_file, open, sql};
@@ -39,7 +40,7 @@ async fn a_closed_file_is_whole_without_its_companion() {
         let found = stored(&copy, "s").await;
         assert_eq!(serde_json::to_value(&found).unwrap(), serde_json::to_value(&session).unwrap());
         let user = ScopeKey::User("shop".to_owned(), "ada".to_owned());
-        assert_eq!(copy.store().scope_changes(&user, 0, 9).await.unwrap().len(), 5);
+        assert_eq!(copy.store().scope_changes(&user, ChangeWindow::newest(9)).await.unwrap().len(), 5);
     }
 }
 
@@ -81,7 +82,7 @@ async fn every_call_after_it_says_that_the_store_is_closed() {
         service.append(&mut session, setting(json!({"a": 1}))).await.map(drop),
         service.scope_state(&scope).await.map(drop),
         service.write_app_state("shop", json!({"a": 1})).await.map(drop),
-        service.store().scope_changes(&scope, 0, 1).await.map(drop),
+        service.store().scope_changes(&scope, ChangeWindow::newest(1)).await.map(drop),
         service.store().addresses(None, 1).await.map(drop),
     ];
     for call in refused {

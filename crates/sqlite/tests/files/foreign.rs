@@ -5,7 +5,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 use sessile_conformance::tables;
 use sessile_session::{
-    Append, CreateSession, EventWindow, Expect, ListSessions, OnConflict, ScopeKey, SessionError,
+    Append, ChangeWindow, CreateSession, EventWindow, Expect, ListSessions, OnConflict, ScopeKey,
+    SessionError,
 };
 
 use crate::support::{new_file, new_v1_file, sql};
@@ -284,7 +285,10 @@ async fn what_others_wrote_that_is_no_json_refuses_a_change_by_name() {
     let user = ScopeKey::User("shop".to_owned(), "ada".to_owned());
     let refused = service.write_user_state("shop", "ada", json!({"y": 1})).await.unwrap_err().to_string();
     assert!(refused.contains("column state of table user_states, row shop/ada"), "{refused}");
-    assert_eq!(service.store().scope_changes(&user, 0, 9).await.unwrap(), []);
+    // The history tells that it was written, and not what: before and after are no values.
+    let changes = service.store().scope_changes(&user, ChangeWindow::newest(9)).await.unwrap();
+    let told = changes.iter().map(|change| (change.version, change.change.is_empty(), change.undo.unknown));
+    assert_eq!(told.collect::<Vec<_>>(), [(2, true, true), (1, true, true)]);
     let patch = service.change(&key("s"), Append::new(setting(json!({"own": 2}))), EventWindow::NONE).await;
     assert!(matches!(patch, Err(SessionError::Corrupt { .. })), "{patch:?}");
     assert_eq!(service.append_to(&key("s"), setting(json!({"user:y": 1}))).await.unwrap(), Some(2));

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use sessile_session::{
-    ChangedBy, CreateSession, Event, EventActions, ScopeChange, ScopeKey, SessionService, StateMap,
-    StateWrite,
+    ChangeWindow, ChangedBy, CreateSession, Event, EventActions, ScopeChange, ScopeKey, SessionService,
+    StateMap, StateWrite,
 };
 use sessile_state::{Delta, Operation};
 
@@ -44,7 +44,8 @@ fn user() -> ScopeKey {
 
 /// The history as the store tells it, oldest first.
 async fn told(service: &SessionService, scope: &ScopeKey) -> Vec<ScopeChange> {
-    let mut changes = service.store().scope_changes(scope, 0, usize::MAX).await.expect("the history is read");
+    let mut changes =
+        service.store().scope_changes(scope, ChangeWindow::ALL).await.expect("the history is read");
     changes.reverse();
     changes
 }
@@ -136,7 +137,7 @@ async fn a_row_says_what_changed_by_whom_and_what_undoes_it() {
     let expected = json!([{
         "version": 2,
         "time": 1_700_000_000.5,
-        "by": {"user": "ada", "session": "s", "event": "e1"},
+        "by": {"user": "ada", "session": "s", "event": "e1", "author": "agent"},
         "change": {
             "set": {"theme": "light", "new": null},
             "ops": {"points": {"add": 5, "max": 100}, "log": {"append": ["x", "y"]}},
@@ -216,9 +217,19 @@ async fn a_row_that_cannot_be_understood_is_named() {
     service.write_user_state("shop", "ada", json!({"a": 1})).await.unwrap();
     service.write_user_state("shop", "ada", json!({"a": 2})).await.unwrap();
     crate::support::sql(&path, "UPDATE sessile_user_changes SET changes = '{' WHERE version = 1");
-    let error = service.store().scope_changes(&user(), 0, 9).await.unwrap_err().to_string();
+    let error =
+        service.store().scope_changes(&user(), ChangeWindow::newest(9)).await.unwrap_err().to_string();
     assert!(error.contains("column changes of table sessile_user_changes, row shop/ada/1"), "{error}");
-    assert_eq!(service.store().scope_changes(&user(), 1, 9).await.unwrap().len(), 1, "others are readable");
+    assert_eq!(
+        service
+            .store()
+            .scope_changes(&user(), ChangeWindow { after: 1, ..ChangeWindow::newest(9) })
+            .await
+            .unwrap()
+            .len(),
+        1,
+        "others are readable"
+    );
     service.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
     service.append_to(&key("s"), setting(json!({"user:a": 3}))).await.unwrap();
     assert_eq!(stored(&service, "s").await.state().get("user:a"), Some(3));

@@ -6,7 +6,9 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use sessile_session::{Append, CreateSession, EventWindow, Incarnation, OnConflict, ScopeKey, SessionError};
+use sessile_session::{
+    Append, ChangeWindow, CreateSession, EventWindow, Incarnation, OnConflict, ScopeKey, SessionError,
+};
 use sessile_sqlite::{SqliteOptions, SqliteSchema, SqliteStore};
 
 use crate::support::{new_file, new_v1_file, open, sql};
@@ -35,13 +37,56 @@ fn old_files() -> [PathBuf; 2] {
     [adk, v1]
 }
 
+/// Makes a file of version 1 what migration 2 made of it.
+fn make_version_2(path: &Path) {
+    let history = include_str!("../../migrations/0002_history.sql");
+    let connection = rusqlite::Connection::open(path).expect("the file opens");
+    let made = connection.execute_batch(&format!("{history} UPDATE sessile_meta SET value = '2'"));
+    made.expect("the statements run");
+}
+
+/// Both layouts, as migration 2 left them, with data and a history.
+fn files_with_history() -> [PathBuf; 2] {
+    let files = old_files();
+    for path in &files {
+        make_version_2(path);
+        sql(
+            path,
+            r#"INSERT INTO sessile_app_changes VALUES ('shop', 7, NULL,
+                   '[{"version":7,"time":5.0,"by":{"request":"r"},"change":{"set":{"x":1}},"undo":{"before":{"x":0}}}]')"#,
+        );
+    }
+    files
+}
+
+#[tokio::test]
+async fn the_history_of_before_goes_on_and_counts_its_days_from_the_migration() {
+    for path in files_with_history() {
+        let service = service(&path).await;
+        sql(&path, r#"UPDATE app_states SET state = '{"app:x": 2}'"#);
+        let app = ScopeKey::App("shop".to_owned());
+        for (version, x) in [(8, 2), (7, 1), (6, 0)] {
+            assert_eq!(json!(service.scope_state_at(&app, version).await.unwrap()), json!({"x": x}));
+        }
+        let refused = service.scope_state_at(&app, 5).await;
+        assert!(
+            matches!(refused, Err(SessionError::NotInScopeHistory { oldest: Some(6), .. })),
+            "{refused:?}"
+        );
+        assert_eq!(service.trim_history().await.unwrap(), 0, "its days are counted from the migration on");
+        let short = service.clone().with_history_kept(Some(Duration::ZERO));
+        tokio::time::sleep(Duration::from_millis(1100)).await;
+        assert_eq!(short.trim_history().await.unwrap(), 1, "the newest change stays");
+    }
+}
+
 #[tokio::test]
 async fn a_file_of_version_1_is_migrated_with_its_data() {
     for path in old_files() {
         let schema = SqliteSchema::of(SqliteOptions::new(&path)).await.unwrap();
-        assert_eq!((schema.migration, schema.latest), (1, 2));
+        assert_eq!((schema.migration, schema.latest), (1, 3));
         let service = service(&path).await;
-        assert_eq!(SqliteSchema::of(SqliteOptions::new(&path)).await.unwrap().migration, 2);
+        assert_eq!(SqliteSchema::of(SqliteOptions::new(&path)).await.unwrap().migration, 3);
 
         let mut session = stored(&service, "s").await;
         assert_eq!((session.version(), session.incarnation()), (2, Incarnation(0)));
@@ -56,7 +101,7 @@ async fn a_file_of_version_1_is_migrated_with_its_data() {
         let counted = "SELECT sum(octet_length(event_data)) FROM events";
         assert_eq!(value::<i64>(&path, "SELECT sessile_bytes FROM sessions"), value::<i64>(&path, counted));
         let app = ScopeKey::App("shop".to_owned());
-        let changes = service.store().scope_changes(&app, 0, 9).await.unwrap();
+        let changes = service.store().scope_changes(&app, ChangeWindow::newest(9)).await.unwrap();
         assert_eq!(changes.iter().map(|change| change.version).collect::<Vec<_>>(), [8]);
 
         // One that is made again under the address of a session from before is another one.
@@ -88,8 +133,10 @@ async fn a_new_file_and_a_migrated_one_are_the_same() {
         let rows = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
         rows.map(Result::unwrap).collect::<Vec<_>>()
     };
-    let [adk, v1] = old_files();
-    for (old, new) in [(adk, new_file()), (v1, new_v1_file())] {
+    let ([adk, v1], [newer_adk, newer_v1]) = (old_files(), files_with_history());
+    let layouts =
+        [(adk, new_file()), (v1, new_v1_file()), (newer_adk, new_file()), (newer_v1, new_v1_file())];
+    for (old, new) in layouts {
         drop((open(&old).await, open(&new).await));
         assert_eq!(schema(&old), schema(&new));
     }
@@ -106,7 +153,7 @@ async fn opening_it_again_changes_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_may_migrate_a_file_at_once_while_others_go_on_writing() {
-    for path in old_files() {
+    for path in old_files().into_iter().chain(files_with_history()) {
         let is_over = Arc::new(AtomicBool::new(false));
         let started = Arc::new(Barrier::new(2));
         let writer = {
@@ -137,6 +184,11 @@ async fn many_may_migrate_a_file_at_once_while_others_go_on_writing() {
         assert!(session.events().iter().map(|event| event.version).eq(1..=session.version()));
         let user = service.scope_state(&ScopeKey::User("shop".to_owned(), "ada".to_owned())).await.unwrap();
         assert_eq!(user.version, 4 + 20 + written, "each write has its version");
+        let scope = ScopeKey::User("shop".to_owned(), "ada".to_owned());
+        let history = service.store().scope_changes(&scope, ChangeWindow::ALL).await.unwrap();
+        let versions: Vec<u64> = history.iter().map(|change| change.version).collect();
+        let oldest = *versions.last().expect("there is a history");
+        assert!(versions.iter().copied().eq((oldest..=user.version).rev()), "none is left out: {versions:?}");
         let counted: i64 =
             value(&path, "SELECT sum(octet_length(event_data)) FROM events WHERE session_id = 's'");
         assert_eq!(value::<i64>(&path, "SELECT sessile_bytes FROM sessions WHERE id = 's'"), counted);

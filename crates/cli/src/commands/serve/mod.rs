@@ -2,6 +2,7 @@
 
 mod access;
 mod adk;
+mod history;
 mod limits;
 mod logs;
 mod otlp;
@@ -14,10 +15,10 @@ use anyhow::Context;
 use clap::Args;
 use serde_json::json;
 use sessile_server::{App, Apps, Auth, Counts, Server};
-use sessile_session::SessionService;
+use sessile_session::{OnOverwrite, SessionService};
 use tokio::net::TcpListener;
 
-use crate::agents::{Application, Services};
+use crate::agents::{Application, Services, with_schemas};
 use crate::args::StoreArgs;
 use crate::exit::Failure;
 use crate::place::{Need, Place, closed};
@@ -48,10 +49,18 @@ pub(crate) struct Serve {
     #[arg(long, alias = "max_llm_calls", env = "ADK_MAX_LLM_CALLS", value_name = "COUNT")]
     #[arg(default_value_t = 500, allow_negative_numbers = true)]
     max_llm_calls: i64,
+    /// What happens when an agent's tool or callback sets a value that another session changed since it was read: the
+    /// event tells so (`report`), or the write is refused (`refuse`). Agents may say otherwise.
+    #[arg(long, value_name = "ANSWER", default_value = "report")]
+    on_overwrite: OnOverwrite,
     /// Serve the files of Google's web UI from this folder (`google/adk/cli/browser` of the
     /// google-adk package).
     #[arg(long, value_name = "FOLDER")]
     adk_web: Option<PathBuf>,
+    /// How many days changes of `user:` and `app:` state are kept; 0 keeps them for ever. The newest change of each
+    /// user and application always stays.
+    #[arg(long, value_name = "DAYS", default_value_t = 90)]
+    history_days: u32,
     /// Seconds that requests and runs have to finish when the server is stopped.
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     grace: u32,
@@ -81,8 +90,16 @@ impl Serve {
         let (store, gauges) = place.open_measured(Need::Any).await?;
         let (store, counts) = Counts::around(store);
         // Agents commit through this service too, so its limit is theirs.
-        let sessions = SessionService::over(store).with_max_scope_bytes(self.limits.limits().state);
-        let done = match self.server(&place, &sessions, auth, address).await {
+        let sessions = SessionService::over(store)
+            .with_max_scope_bytes(self.limits.limits().state)
+            .with_on_overwrite(self.on_overwrite)
+            .with_history_kept(history::kept(self.history_days));
+        let trimming = history::trim_now_and_then(sessions.clone());
+        let served = match with_schemas(sessions.clone(), self.agents.as_deref()) {
+            Ok(checked) => self.server(&place, &checked, auth, address).await,
+            Err(error) => Err(error),
+        };
+        let done = match served {
             Ok((listener, server)) => {
                 let mut server = server.with_counts(counts).with_gauges(gauges);
                 if let Some(folder) = adk_web {
@@ -92,6 +109,7 @@ impl Serve {
             }
             Err(error) => Err(error),
         };
+        trimming.abort();
         let done = closed(&sessions, done).await;
         telemetry.finish().await;
         done

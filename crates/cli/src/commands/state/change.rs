@@ -9,7 +9,6 @@ use sessile_state::{Change, Scope, SharedValue};
 
 use super::target::Changed;
 use crate::exit::Failure;
-use crate::place::{Need, with_sessions};
 
 /// The arguments of `state set`.
 #[derive(Debug, Args)]
@@ -53,13 +52,11 @@ pub(super) fn json(text: &str, advice: &str) -> anyhow::Result<SharedValue> {
 
 impl Set {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let Changed { owner, key, if_version } = &self.changed;
+        let Changed { owner, key, if_version, .. } = &self.changed;
         let target = owner.target(key)?;
         let change = Change::Set(self.value.read()?);
-        with_sessions(&owner.store.store, Need::Existing, async |service| {
-            target.write(service, key, change, *if_version).await.map(drop)
-        })
-        .await
+        let write = async |service: &SessionService| target.write(service, key, change, *if_version).await;
+        self.changed.with_sessions(write).await.map(drop)
     }
 }
 
@@ -72,12 +69,11 @@ pub(crate) struct Remove {
 
 impl Remove {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let url = &self.changed.owner.store.store;
-        with_sessions(url, Need::Existing, async |service| self.work(service).await).await
+        self.changed.with_sessions(async |service| self.work(service).await).await
     }
 
     async fn work(&self, service: &SessionService) -> anyhow::Result<()> {
-        let Changed { owner, key, if_version } = &self.changed;
+        let Changed { owner, key, if_version, .. } = &self.changed;
         let target = owner.target(key)?;
         let state = target.read(service).await?;
         if !state.contains_key(Scope::of(key).1) {

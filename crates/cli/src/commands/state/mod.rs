@@ -3,6 +3,7 @@
 
 mod change;
 mod get;
+mod history;
 mod operate;
 mod target;
 
@@ -14,6 +15,8 @@ pub(crate) enum State {
     Get(get::Get),
     /// Print the versions of the scopes, for --if-version.
     Versions(get::Versions),
+    /// Print who changed a key of `user:` or `app:` state, when, and what it held before.
+    History(history::History),
     /// Set a key; a change of a session is an event of its own.
     Set(change::Set),
     /// Remove a key; a change of a session is an event of its own.
@@ -30,6 +33,7 @@ pub(crate) async fn run(command: State) -> anyhow::Result<()> {
     match command {
         State::Get(command) => command.run().await,
         State::Versions(command) => command.run().await,
+        State::History(command) => command.run().await,
         State::Set(command) => command.run().await,
         State::Rm(command) => command.run().await,
         State::Add(command) => command.run().await,

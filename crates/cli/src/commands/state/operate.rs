@@ -3,6 +3,7 @@
 
 use anyhow::Context;
 use clap::Args;
+use sessile_session::SessionService;
 use sessile_state::{Change, Operation, SharedValue};
 
 use super::change::{Given, json};
@@ -10,7 +11,6 @@ use super::target::Changed;
 use crate::args::OutputArgs;
 use crate::exit::Failure;
 use crate::output::Output;
-use crate::place::{Need, with_sessions};
 
 /// The arguments of `state add`.
 #[derive(Debug, Args)]
@@ -81,17 +81,15 @@ fn items(given: &SharedValue) -> String {
 
 /// Commits an operation, which is given as JSON, and prints the value that the key has since then.
 async fn operate(changed: &Changed, operation: &str) -> anyhow::Result<()> {
-    let Changed { owner, key, if_version } = changed;
+    let Changed { owner, key, if_version, .. } = changed;
     let target = owner.target(key)?;
     let given = SharedValue::from_json(operation).context("an operation is made of JSON")?;
     let change = Change::Operate(Operation::from_json(&given).map_err(Failure::Usage)?.into());
-    with_sessions(&owner.store.store, Need::Existing, async |service| {
-        let value = target.write(service, key, change, *if_version).await?;
-        let mut output = Output::new(&OutputArgs { json: true });
-        if let Some(value) = value {
-            output.json(&value)?;
-        }
-        output.finish()
-    })
-    .await
+    let write = async |service: &SessionService| target.write(service, key, change, *if_version).await;
+    let value = changed.with_sessions(write).await?;
+    let mut output = Output::new(&OutputArgs { json: true });
+    if let Some(value) = value {
+        output.json(&value)?;
+    }
+    output.finish()
 }

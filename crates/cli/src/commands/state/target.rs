@@ -1,5 +1,6 @@
 //! Whose state it is, and how it is read and changed there.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
@@ -9,8 +10,11 @@ use sessile_session::{
 };
 use sessile_state::{Change, Delta, Scope, SharedValue};
 
+use crate::agents::with_schemas;
 use crate::args::StoreArgs;
 use crate::exit::Failure;
+use crate::os_user::os_user;
+use crate::place::{Need, with_sessions};
 
 /// Whose state it is.
 #[derive(Debug, Args)]
@@ -40,6 +44,23 @@ pub(super) struct Changed {
     /// version.
     #[arg(long, value_name = "VERSION")]
     pub(super) if_version: Option<u64>,
+    /// Check the change with the state_schema of the application in this folder, as `serve` does: the folder with a
+    /// folder for each application, or that of one.
+    #[arg(long, env = "SESSILE_AGENTS", value_name = "FOLDER")]
+    pub(super) agents: Option<PathBuf>,
+}
+
+impl Changed {
+    /// Works with the sessions of the store, checked by the application's schema if a folder is named.
+    pub(super) async fn with_sessions<T>(
+        &self,
+        work: impl AsyncFnOnce(&SessionService) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        with_sessions(&self.owner.store.store, Need::Existing, async |service| {
+            work(&with_schemas(service.clone(), self.agents.as_deref())?).await
+        })
+        .await
+    }
 }
 
 /// Where the keys of one scope are.
@@ -97,8 +118,11 @@ impl Target {
         match self {
             Self::Shared(scope) => {
                 let name = Scope::of(key).1;
-                let write =
-                    StateWrite { expect: if_version, ..StateWrite::new(scope.clone(), only(name, change)) };
+                let write = StateWrite {
+                    expect: if_version,
+                    principal: os_user(),
+                    ..StateWrite::new(scope.clone(), only(name, change))
+                };
                 Ok(service.write_state(write).await?.state.get(name).cloned())
             }
             Self::Session(session) => {

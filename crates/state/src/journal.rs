@@ -1,0 +1,255 @@
+//! What is changed in a state and read from it, for a caller that commits it elsewhere from time to time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::delta::{Change, Delta};
+use crate::node::{Key, Node};
+use crate::operation::Operations;
+use crate::state::State;
+use crate::sync::{Mutex, MutexGuard, lock};
+use crate::value::SharedValue;
+
+/// Records what all handles of a state change and read, until it is dropped.
+///
+/// Changes are seen by all handles at once, as ever; the recording tells what they were *meant* to be: an addition stays an
+/// addition, and a key that was set after it was read has the value that it was computed from. So a state that lives
+/// longer than a delta view, and is shared by many tasks, can be committed to a store without losing the writes of others.
+///
+/// ```
+/// use serde_json::json;
+/// use sessile_state::State;
+///
+/// let state = State::new();
+/// state.set("name", "Ada");
+/// let recorder = state.record(|_| true).expect("no other recorder");
+/// state.add("points", 1);
+/// state.modify("name", String::new(), |name| format!("{name} Lovelace"));
+///
+/// let recorded = recorder.take();
+/// assert_eq!(serde_json::to_value(&recorded.delta).unwrap(), json!({
+///     "set": {"name": "Ada Lovelace"}, "ops": {"points": {"add": 1}},
+/// }));
+/// assert_eq!(recorded.reads["name"].as_ref().unwrap(), &json!("Ada"));
+///
+/// // What the store made of it: others had added 6.
+/// recorder.absorb([("points".to_owned(), Some(json!(7).into()))].into());
+/// assert_eq!(state.get("points"), Some(7));
+/// ```
+#[derive(Debug)]
+pub struct Recorder {
+    state: State,
+}
+
+/// What was recorded since the last time.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Recorded {
+    /// What changed.
+    pub delta: Delta,
+    /// The keys that were read before they were set or removed, with the values that were read; `None` if the key was
+    /// absent. A key that was set without being read is not among them.
+    pub reads: BTreeMap<String, Option<SharedValue>>,
+}
+
+impl State {
+    /// Begins to record the changes and reads of the keys that `keep` wants, by all handles of this state. `None` if it is
+    /// being recorded already, or is a delta view, whose changes are pending anyway.
+    pub fn record(&self, keep: fn(&str) -> bool) -> Option<Recorder> {
+        let Node::Base(base) = &*self.node else { return None };
+        base.journal.begin(keep).then(|| Recorder { state: self.clone() })
+    }
+
+    /// A handle of this state whose reads are not kept, by views and recorders: for what only looks, and computes
+    /// nothing that is written back.
+    pub fn without_read_tracking(&self) -> Self {
+        Self { is_quiet: true, ..self.clone() }
+    }
+}
+
+impl Recorder {
+    /// Takes what was recorded since the last time; the state stays as it is.
+    pub fn take(&self) -> Recorded {
+        self.with(Journal::take).unwrap_or_default()
+    }
+
+    /// Counts a key as read with this value, in place of what was read before.
+    pub fn mark_read(&self, key: &str, value: Option<SharedValue>) {
+        self.with(|journal| drop(lock(&journal.noted).reads.insert(key.to_owned(), value)));
+    }
+
+    /// Brings what is committed elsewhere into the state: the keys get these values, `None` is absence. What was changed
+    /// here since the last [`take`](Self::take) stays on top: operations are applied to the new value, and a key that was
+    /// set or removed keeps that. Nothing of it is recorded.
+    pub fn absorb(&self, values: BTreeMap<String, Option<SharedValue>>) {
+        if let Node::Base(base) = &*self.state.node {
+            base.absorb(values);
+        }
+    }
+
+    fn with<R>(&self, work: impl FnOnce(&Journal) -> R) -> Option<R> {
+        match &*self.state.node {
+            Node::Base(base) => Some(work(&base.journal)),
+            Node::Overlay(_) => None,
+        }
+    }
+}
+
+/// Recording ends; what was not taken is forgotten.
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.with(Journal::end);
+    }
+}
+
+/// What a base has noted. Its lock comes after those of shards and index.
+#[derive(Default)]
+pub(crate) struct Journal {
+    /// Read before the lock is taken, so that a state that is not recorded pays next to nothing.
+    is_on: AtomicBool,
+    noted: Mutex<Noted>,
+}
+
+#[derive(Default)]
+pub(crate) struct Noted {
+    keep: Option<fn(&str) -> bool>,
+    delta: Delta,
+    /// What operated keys held before the first of the pending operations.
+    under: BTreeMap<Key, Option<SharedValue>>,
+    /// The values that were read first, of keys that were not set or removed before.
+    reads: BTreeMap<String, Option<SharedValue>>,
+    /// Those of the time before, of keys that were read and not written: a task may have read a key before the last
+    /// [`Recorder::take`] and set it after.
+    reads_before: BTreeMap<String, Option<SharedValue>>,
+}
+
+impl Journal {
+    fn begin(&self, keep: fn(&str) -> bool) -> bool {
+        let mut noted = lock(&self.noted);
+        if noted.keep.is_some() {
+            return false;
+        }
+        *noted = Noted { keep: Some(keep), ..Noted::default() };
+        self.is_on.store(true, Ordering::Release);
+        true
+    }
+
+    fn end(&self) {
+        self.is_on.store(false, Ordering::Release);
+        *lock(&self.noted) = Noted::default();
+    }
+
+    fn take(&self) -> Recorded {
+        let mut noted = lock(&self.noted);
+        let delta = std::mem::take(&mut noted.delta);
+        noted.under.clear();
+        let mut reads = std::mem::take(&mut noted.reads);
+        let mut before = std::mem::take(&mut noted.reads_before);
+        let mut computed_from = BTreeMap::new();
+        for (key, change) in delta.iter() {
+            let read = reads.remove(key).or_else(|| before.remove(key));
+            if let (Some(read), Change::Set(_) | Change::Remove) = (read, change) {
+                computed_from.insert(key.to_owned(), read);
+            }
+        }
+        noted.reads_before = reads;
+        Recorded { delta, reads: computed_from }
+    }
+
+    /// What is noted, if the state is recorded.
+    #[inline]
+    pub(crate) fn noted(&self) -> Option<MutexGuard<'_, Noted>> {
+        if !self.is_on.load(Ordering::Acquire) {
+            return None;
+        }
+        Some(lock(&self.noted))
+    }
+
+    #[inline]
+    pub(crate) fn noted_for(&self, key: &str) -> Option<MutexGuard<'_, Noted>> {
+        self.noted().filter(|noted| noted.keeps(key))
+    }
+}
+
+impl Noted {
+    pub(crate) fn keeps(&self, key: &str) -> bool {
+        self.keep.is_some_and(|keep| keep(key))
+    }
+
+    /// A key was read, and held this.
+    pub(crate) fn read(&mut self, key: &str, value: impl FnOnce() -> Option<SharedValue>) {
+        if self.reads.contains_key(key) {
+            return;
+        }
+        let read = match self.delta.get(key) {
+            Some(Change::Set(_) | Change::Remove) => return, // what was read is this session's own
+            Some(Change::Operate(_)) => self.under.get(key).cloned().flatten(),
+            None => value(),
+        };
+        self.reads.insert(key.to_owned(), read);
+    }
+
+    /// A key is about to be changed by a closure that gets this value: it is the one that counts.
+    pub(crate) fn claimed(&mut self, key: &str, value: impl FnOnce() -> Option<SharedValue>) {
+        if !matches!(self.delta.get(key), Some(Change::Set(_) | Change::Remove)) {
+            self.reads.remove(key);
+            self.read(key, value);
+        }
+    }
+
+    pub(crate) fn set(&mut self, key: &str, value: SharedValue) {
+        self.under.remove(key);
+        self.delta.insert(key.into(), Change::Set(value));
+    }
+
+    pub(crate) fn remove(&mut self, key: &str) {
+        self.under.remove(key);
+        self.delta.insert(key.into(), Change::Remove);
+    }
+
+    /// A key was operated on: it held `before` and holds `after`.
+    pub(crate) fn operate(
+        &mut self,
+        key: &Key,
+        operations: &Operations,
+        before: Option<SharedValue>,
+        after: SharedValue,
+    ) {
+        let change = match self.delta.get(key) {
+            Some(Change::Set(_) | Change::Remove) => Change::Set(after),
+            Some(Change::Operate(earlier)) => {
+                let mut all = earlier.clone();
+                all.extend_joining(operations);
+                Change::Operate(all)
+            }
+            None => {
+                self.under.insert(key.clone(), before);
+                Change::Operate(operations.clone())
+            }
+        };
+        self.delta.insert(key.clone(), change);
+    }
+
+    /// What a key is to show, if this is committed elsewhere; `None` if what it shows stays.
+    pub(crate) fn shown(
+        &mut self,
+        key: &Key,
+        committed: &Option<SharedValue>,
+    ) -> Option<Option<SharedValue>> {
+        match self.delta.get(key) {
+            None => Some(committed.clone()),
+            Some(Change::Set(_) | Change::Remove) => None,
+            Some(Change::Operate(operations)) => {
+                // Operations that cannot be applied are refused when they are committed; until then the key stays.
+                let value = operations.apply(committed.as_ref()).ok()?;
+                self.under.insert(key.clone(), committed.clone());
+                Some(Some(value))
+            }
+        }
+    }
+}
+
+/// Keys and what they are to hold, as deltas have them.
+pub(crate) fn as_keys(values: BTreeMap<String, Option<SharedValue>>) -> Vec<(Key, Option<SharedValue>)> {
+    values.into_iter().map(|(key, value)| (Arc::from(key), value)).collect()
+}
