@@ -93,6 +93,34 @@ class Sessions:
     async def user_state(self, app, user):
         return {"state": await self.service.get_user_state(app_name=app, user_id=user)}
 
+    async def replay(self, app, user, id):
+        """What google-adk's own service in memory makes of the stored events, one after the other."""
+        from google.adk.sessions.in_memory_session_service import InMemorySessionService
+
+        memory = InMemorySessionService()
+        session = await memory.create_session(app_name=app, user_id=user, session_id=id)
+        for event in (await self.fetch(app, user, id)).events:
+            await memory.append_event(session, event)
+        folded = await memory.get_session(app_name=app, user_id=user, session_id=id)
+        return {"state": folded.state}
+
+    async def create_loop(self, app, user, count, key_prefix):
+        """Creates `count` sessions, each setting a key of its own for the user and the application."""
+        retries = 0
+        for n in range(count):
+            name = f"{key_prefix}{n}"
+            while True:
+                try:
+                    await self.create(app, user, name, {f"app:{name}": n, f"user:{name}": n})
+                except Exception as error:
+                    if not is_worth_retrying(error):
+                        raise
+                    retries += 1
+                    await asyncio.sleep(0.001)
+                else:
+                    break
+        return {"retries": retries}
+
     async def loop(self, app, user, id, count, key_prefix):
         """Appends `count` events, each setting a key of its own in all three scopes."""
         ids, retries = [], 0

@@ -10,8 +10,10 @@ mod python;
 
 mod artifacts;
 mod events;
+mod history;
 mod memory;
 mod old;
+mod operations;
 mod stale;
 mod together;
 mod turns;
@@ -133,6 +135,10 @@ impl Both {
     /// Another service of Rust on the same database, as another process would have it.
     pub(crate) async fn another_rust(&self) -> SessionService {
         self.database.rust().await
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.database.kind
     }
 
     /// The session `s` as Rust reads it.
