@@ -1,7 +1,7 @@
 """The goals of the stores."""
 
 from contestants import ADK_SESSION, FLOOR_MANY, FLOOR_ONE, GOOGLE_ADK, SESSILE
-from goal import Goal, at_least, at_most, count, time, times
+from goal import Goal, at_least, at_most, count, rate, time, times
 
 
 def google(store):
@@ -32,13 +32,60 @@ def of_appends(one, many, errors):
     yield Goal("appends that failed, 64 tasks", str(ours), others, "0", str(ours), ours == 0)
 
 
-def of_counters(counters):
+def of_changes(own_one, many, all_one, all_many):
+    """An event that changes less costs no more, and adding to a hot key no more than setting it."""
+    for store, c in SESSILE.items():
+        yield at_least(f"session keys only, one writer, {store}", own_one[c], all_one[c], "keys of all scopes", 1)
+        yield at_least(f"session keys only, 64 tasks, {store}", many[c, "own"], all_many[c], "keys of all scopes", 1)
+        yield at_least(
+            f"64 tasks adding to one `app:` key, {store}", many[c, "add"], many[c, "set"], "64 tasks setting it", 1
+        )
+
+
+def of_transactions(found):
+    for store, c in SESSILE.items():
+        peers = ", ".join(
+            f"{peer}: {one['value']} of {one['asked']}" for peer, one in found.items()
+            if peer.library != "sessile" and peer.store == store
+        )
+        one = found[c]
+        shown = f"{rate(one['rate'])}, p50 {time(one['p50'])}, p99 {time(one['p99'])}"
+        kept = f"{one['value']} of {one['asked']}"
+        what = f"64 tasks × `transact` on one key, {store}"
+        yield Goal(what, shown, peers, "all", kept, one["value"] == one["asked"])
+
+
+def of_counters(counters, added):
     peers = ", ".join(
         f"{c} on {c.store}: {one['value']}" for c, one in counters.items() if c.library != "sessile"
     )
     for store in ("SQLite", "PostgreSQL"):
-        value = counters[SESSILE[store]]["value"]
-        yield Goal(f"8 processes × 200 increments, {store}", str(value), peers, "1600", str(value), value == 1600)
+        c = SESSILE[store]
+        for how, beside, one in (("`transact`", peers, counters[c]), ("`add`", "peers have no operations", added[c])):
+            value = one["value"]
+            ours = f"{value}, {rate(one['rate'])}"
+            yield Goal(f"8 processes × 200 increments by {how}, {store}", ours, beside, "1600", str(value), value == 1600)
+
+
+def of_tools(setting, adding):
+    """Runs of an agent whose tool counts. A run of google-adk or adk-session that fails says so; a lost count does not."""
+    shown = lambda one: f"{one['value']}" + (f" ({one['errors']} runs failed)" if one["errors"] else "")
+    peers = ", ".join(f"{c} on {c.store}: {shown(one)}" for c, one in setting.items() if c.library != "sessile")
+    for store in ("SQLite", "PostgreSQL"):
+        c = SESSILE[store]
+        one = setting[c]
+        told = one["value"] + one["reported"]
+        ours = f"{shown(one)} and {one['reported']} reported as overwritten, {rate(one['rate'])}"
+        yield Goal(
+            f"8 processes × 200 runs of a tool that reads and sets, {store}", ours, peers, "1600 told of", str(told),
+            told == 1600 and one["errors"] == 0,
+        )
+        one = adding[c]
+        ours = f"{shown(one)}, {rate(one['rate'])}"
+        yield Goal(
+            f"8 processes × 200 runs of a tool that adds, {store}", ours, "peers have no operations", "1600",
+            str(one["value"]), one["value"] == 1600,
+        )
 
 
 def of_histories(medians, lengths):

@@ -33,9 +33,13 @@ def open_service(url):
     return DatabaseSessionService(rest)
 
 
-def event(n):
+def event(n, changes="all"):
+    """Event number `n`; `None` if google-adk cannot say such a change: it has no operations."""
+    own = {"step": n, "note": "a short text"}
+    delta = {"all": {**own, "user:last": n, "app:hot": n}, "own": own, "set": {"app:set": n}}.get(changes)
+    if delta is None:
+        return None
     content = types.Content(role="model", parts=[types.Part(text="x" * 220)])
-    delta = {"step": n, "note": "a short text", "user:last": n, "app:hot": n}
     return Event(author="agent", invocation_id=f"e-{n}", content=content, actions=EventActions(state_delta=delta))
 
 
@@ -71,13 +75,15 @@ class Contestant:
                 for number in range(request["from"], request["to"]):
                     await self.service.create_session(app_name=APP, user_id=USER, session_id=f"s{number}")
                 return {}
+            case "append" | "append_many" if event(0, request.get("changes", "all")) is None:
+                return {"cannot": True}
             case "append":
-                events = iter([event(n) for n in range(count)])
+                events = iter([event(n, request.get("changes", "all")) for n in range(count)])
                 start = time.perf_counter()
                 median = await self.median(count, lambda: self.append(name, next(events)))
                 return {"seconds": time.perf_counter() - start, "median": median}
             case "append_many":
-                return await self.append_many(request["tasks"], request["each"])
+                return await self.append_many(request["tasks"], request["each"], request.get("changes", "all"))
             case "fill":
                 # Only asked of the memory service; its append looks at every event, so filling with it takes long.
                 held = self.service.sessions[APP][USER][name].events
@@ -97,6 +103,12 @@ class Contestant:
                 for _ in range(count):
                     errors += not await self.increment(name)
                 return {"errors": errors}
+            case "add" | "tool_add":
+                return {"cannot": True}
+            case "tool_set":
+                return await self.run_tools(name, count)
+            case "increment_many":
+                return await self.increment_many(request["tasks"], request["each"])
             case "counter":
                 return {"value": (await self.get(name, 0)).state.get("user:counter", 0)}
             case other:
@@ -110,8 +122,8 @@ class Contestant:
             times.append(time.perf_counter() - start)
         return statistics.median(times) if times else 0
 
-    async def append_many(self, tasks, each):
-        made = [[event(task * each + n) for n in range(each)] for task in range(tasks)]
+    async def append_many(self, tasks, each, changes):
+        made = [[event(task * each + n, changes) for n in range(each)] for task in range(tasks)]
         for task in range(tasks):
             await self.in_hand(f"s{task}")
 
@@ -128,6 +140,23 @@ class Contestant:
         errors = sum(await asyncio.gather(*(run(task) for task in range(tasks))))
         return {"seconds": time.perf_counter() - start, "errors": errors}
 
+    async def increment_many(self, tasks, each):
+        times, errors = [], 0
+
+        async def run(task):
+            nonlocal errors
+            for _ in range(each):
+                start = time.perf_counter()
+                errors += not await self.increment(f"s{task}")
+                times.append(time.perf_counter() - start)
+
+        start = time.perf_counter()
+        await asyncio.gather(*(run(task) for task in range(tasks)))
+        seconds = time.perf_counter() - start
+        times.sort()
+        at = lambda part: times[int(len(times) * part)]
+        return {"seconds": seconds, "errors": errors, "p50": at(0.5), "p99": at(0.99)}
+
     async def increment(self, name):
         """Reads, adds one, appends; again when the session in hand is stale, as its documentation says."""
         for _ in range(100):
@@ -140,6 +169,20 @@ class Contestant:
             except Exception:
                 await asyncio.sleep(random.random() / 100)
         return False
+
+    async def run_tools(self, name, count):
+        """Runs an agent whose tool counts as google-adk's documentation teaches: it reads the state and sets it."""
+        from counting import runner
+
+        errors, runs = 0, runner(APP, self.service)
+        for _ in range(count):
+            message = types.Content(role="user", parts=[types.Part(text="count")])
+            try:
+                async for _ in runs.run_async(user_id=USER, session_id=name, new_message=message):
+                    pass
+            except Exception:
+                errors += 1
+        return {"errors": errors, "reported": 0}
 
     async def hold(self, name):
         await self.get(name, 1)

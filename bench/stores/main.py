@@ -41,7 +41,11 @@ def main():
         )
         try:
             one, many, errors = measure.appends(place, options.rounds)
-            counters = measure.counters(place)
+            own_one, changes, refused = measure.changes(place, options.rounds)
+            transactions = measure.transactions(place)
+            counters = measure.counters(place, "increment")
+            added = measure.counters(place, "add")
+            tools = {do: measure.counters(place, do) for do in ("tool_set", "tool_add")}
             stores, medians = measure.histories(place, options.rounds, lengths)
             held = measure.holding(stores, lengths)
             lists = measure.lists(place, options.rounds, most)
@@ -49,12 +53,20 @@ def main():
             place.clean()
     rows = [
         *goals.of_appends(one, many, errors),
-        *goals.of_counters(counters),
+        *goals.of_changes(own_one, changes, one, many),
+        *goals.of_transactions(transactions),
+        *goals.of_counters(counters, added),
+        *goals.of_tools(tools["tool_set"], tools["tool_add"]),
         *goals.of_histories(medians, lengths),
         *goals.of_lists(lists, most),
         *goals.of_memory(held),
     ]
-    text = "\n\n".join([about(options, busy), goal.table(rows), table_of_appends(one, many), table_of_histories(medians)])
+    tables = [
+        table_of_appends(one, many),
+        table_of_changes(own_one, changes, refused, transactions),
+        table_of_histories(medians),
+    ]
+    text = "\n\n".join([about(options, busy), goal.table(rows), *tables])
     plots = {
         "append.svg": plot("Cost of an append", "events in the session before it", medians["append"]),
         "get.svg": plot("Cost of reading a whole session", "events in the session", medians["all"]),
@@ -75,6 +87,32 @@ def table_of_appends(one, many):
         name = "pgbench (1 and 16 clients)" if c == "pgbench" else f"{c}, {c.store}"
         lines.append(f"| {name} | {goal.rate(one[c]) if c in one else ''} | {goal.rate(many[c]) if c in many else ''} |")
     return "\n".join(lines)
+
+
+CHANGES = """An event changes only session keys, or only one key of the application, which 64 tasks set or add to. The last column is 64
+tasks that each read, compute and write one key of their user from a session of their own, and how many of these increments the
+counter has in the end. `cannot`: google-adk and adk-session have no operations; all that they can do with a counter is the last
+column, where adk-session notices no overwrite, and google-adk only one in the same session (its memory service runs one task at a
+time)."""
+
+
+def table_of_changes(own_one, many, errors, transactions):
+    lines = [
+        CHANGES, "", "| a second | session keys, one writer | session keys, 64 tasks | set one `app:` key | add to it "
+        "| increment one key: p50, p99, counted |", "|---|---|---|---|---|---|",
+    ]
+    for c, one in own_one.items():
+        cell = lambda kind: "cannot" if (c, kind) not in many else goal.rate(many[c, kind]) + failed(errors[c, kind])
+        done = transactions[c]
+        times = f"{goal.rate(done['rate'])}: {goal.time(done['p50'])}, {goal.time(done['p99'])}"
+        counted = f"{done['value']} of {done['asked']}"
+        cells = [goal.rate(one), cell("own"), cell("set"), cell("add"), f"{times}, {counted}"]
+        lines.append(f"| {c}, {c.store} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def failed(count):
+    return f" ({count} failed)" if count else ""
 
 
 def table_of_histories(medians):

@@ -4,6 +4,7 @@ import json
 import sqlite3
 import statistics
 import subprocess
+import time
 import uuid
 from collections import defaultdict
 
@@ -58,6 +59,49 @@ def appends(place, rounds):
     close_all(processes)
     median = lambda series: {c: statistics.median(values[1:]) for c, values in series.items()}
     return median(one), median(many), errors
+
+
+# What an event changes: keys of the session only; one key of the application, set or added to by all tasks.
+CHANGES = ("own", "set", "add")
+
+
+def changes(place, rounds):
+    """Events a second by what they change, by one writer (session keys only) and by many; None where it cannot be said."""
+    counts = {"memory": (2000, 100), "SQLite": (200, 40), "PostgreSQL": (150, 20)}
+    slow = {"memory": (200, 5), "SQLite": (30, 2), "PostgreSQL": (30, 3)}
+    _, processes = open_all(EVERYBODY, place)
+    one, many, errors = defaultdict(list), defaultdict(list), defaultdict(int)
+    for process in processes.values():
+        process.ask("create", **{"from": 0, "to": TASKS})
+    for number in range(rounds + 1):  # the first round warms up
+        say(f"kinds of changes, round {number} of {rounds}")
+        for c, process in processes.items():
+            count, each = (slow if c.library == "google-adk" else counts)[c.store]
+            one[c].append(count / process.ask("append", session=0, count=count, changes="own")["seconds"])
+            for kind in CHANGES:
+                answer = process.ask("append_many", tasks=TASKS, each=each, changes=kind)
+                if "cannot" in answer:
+                    continue
+                many[c, kind].append((TASKS * each - answer["errors"]) / answer["seconds"])
+                errors[c, kind] += answer["errors"]
+    close_all(processes)
+    median = lambda series: {key: statistics.median(values[1:]) for key, values in series.items()}
+    return median(one), median(many), errors
+
+
+def transactions(place, each=20):
+    """Many tasks read, compute and write one key, each from its own session: how long one takes, and what is counted."""
+    result = {}
+    for c in EVERYBODY:
+        say(f"transactions of {c} on {c.store}")
+        with Store(c, place).start() as process:
+            process.ask("create", **{"from": 0, "to": TASKS})
+            few = 3 if c.library == "google-adk" else each
+            answer = process.ask("increment_many", tasks=TASKS, each=few)
+            value = process.ask("counter", session=0)["value"]
+        asked = TASKS * few
+        result[c] = {**answer, "value": value, "asked": asked, "rate": asked / answer["seconds"]}
+    return result
 
 
 class PgBench:
@@ -213,21 +257,35 @@ def make_sessions(store, size):
     connection.close()
 
 
-def counters(place, processes=8, each=200):
-    """What a counter says after that many increments by several processes, from different sessions."""
+def counters(place, do, processes=8, each=200):
+    """What a counter says after that many increments by several processes, from different sessions.
+
+    `do` is `increment`, the way to read, compute and write that a library offers, or `add`, an operation of the store;
+    `tool_set` and `tool_add` do the same in a tool of an agent that the library's own runner runs.
+    """
     result = {}
     for c in EVERYBODY:
         if c.store == "memory":
             continue
-        say(f"counting with {c} on {c.store}")
+        if do in ("add", "tool_add") and c.library != "sessile":
+            continue  # peers have no operations
+        say(f"counting with {c} on {c.store} by {do}")
         store = Store(c, place)
         with store.start() as first:
             first.ask("create", **{"from": 0, "to": processes})
         crowd = [store.start() for _ in range(processes)]
+        start = time.perf_counter()
         for session, process in enumerate(crowd):
-            process.send("increment", session=session, count=each)
-        errors = sum(process.read()["errors"] for process in crowd)
-        result[c] = {"value": crowd[0].ask("counter", session=0)["value"], "errors": errors}
+            process.send(do, session=session, count=each)
+        answers = [process.read() for process in crowd]
+        seconds = time.perf_counter() - start
+        value = crowd[0].ask("counter", session=0)["value"]
+        result[c] = {
+            "value": value,
+            "errors": sum(answer["errors"] for answer in answers),
+            "reported": sum(answer.get("reported", 0) for answer in answers),
+            "rate": processes * each / seconds,
+        }
         for process in crowd:
             process.close()
     return result

@@ -27,14 +27,35 @@ pub struct Reading {
     pub json_bytes: Box<dyn Fn() -> usize + Send>,
 }
 
+/// What an event changes.
+#[derive(Debug, Clone, Copy)]
+pub enum Changes {
+    /// Two keys of the session, one of the user and one of the application.
+    AllScopes,
+    /// Two keys of the session.
+    OwnKeys,
+    /// Sets one key of the application.
+    SetOne,
+    /// Adds one to a key of the application, in the store.
+    AddOne,
+}
+
+/// How a tool counts.
+#[derive(Debug, Clone, Copy)]
+pub enum Tool {
+    /// It reads the counter, adds one and sets it, as every library allows.
+    ReadAndSet,
+    /// It adds one by an operation of the store.
+    Add,
+}
+
 /// A library on a store. Session ids are `s0`, `s1`, …, all of one application and user.
 pub trait Contestant: Send + Sync + 'static {
-    /// An event, ready to be appended: about 600 bytes as JSON, changing two keys of the session, one
-    /// of the user and one of the application.
+    /// An event, ready to be appended: about 600 bytes as JSON.
     type Event: Send + 'static;
 
-    /// Makes event number `n`. Not part of what is measured.
-    fn event(&self, n: usize) -> Self::Event;
+    /// Makes event number `n`, or `None` if the library cannot say such a change. Not part of what is measured.
+    fn event(&self, n: usize, changes: Changes) -> Option<Self::Event>;
 
     /// Makes a session.
     fn create(&self, id: &str) -> impl Future<Output = Result<(), Failure>> + Send;
@@ -50,6 +71,13 @@ pub trait Contestant: Send + Sync + 'static {
 
     /// Adds one to `user:counter` in the way that this library offers.
     fn increment(&self, id: &str) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// Adds one to `user:counter` by an operation of the store; `None` if the library has none.
+    fn add(&self, id: &str) -> Option<impl Future<Output = Result<(), Failure>> + Send>;
+
+    /// Runs an agent in the library's own runner once. The agent's tool adds one to `user:counter`. Returns how much of
+    /// the counter the events of the run report as overwritten; `None` if the library has no such tool.
+    fn run_tool(&self, id: &str, tool: Tool) -> Option<impl Future<Output = Result<i64, Failure>> + Send>;
 
     /// Reads `user:counter`.
     fn counter(&self, id: &str) -> impl Future<Output = Result<i64, Failure>> + Send;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::memory::resident;
-use crate::{Contestant, Failure};
+use crate::{Changes, Contestant, Failure, Tool};
 
 /// Does what a request asks for.
 pub(crate) async fn perform<C: Contestant>(contestant: Arc<C>, request: &Value) -> Result<Value, Failure> {
@@ -18,8 +18,10 @@ pub(crate) async fn perform<C: Contestant>(contestant: Arc<C>, request: &Value) 
             }
             Ok(json!({}))
         }
-        "append" => append(&*contestant, &session, count).await,
-        "append_many" => Ok(append_many(&contestant, number("tasks"), number("each")).await),
+        "append" => append(&*contestant, &session, count, changes(request)?).await,
+        "append_many" => {
+            Ok(append_many(&contestant, number("tasks"), number("each"), changes(request)?).await)
+        }
         "fill" => fill(contestant, session, number("from")..number("to"), number("tasks")).await,
         "get" => {
             let last = request["last"].as_u64().map(|last| last as usize);
@@ -47,14 +49,65 @@ pub(crate) async fn perform<C: Contestant>(contestant: Arc<C>, request: &Value) 
             }
             Ok(json!({"errors": errors}))
         }
+        "add" => {
+            let mut errors = 0;
+            for _ in 0..count {
+                let Some(adding) = contestant.add(&session) else { return Ok(cannot()) };
+                errors += usize::from(adding.await.is_err());
+            }
+            Ok(json!({"errors": errors}))
+        }
+        "tool_set" => run_tools(&*contestant, &session, count, Tool::ReadAndSet).await,
+        "tool_add" => run_tools(&*contestant, &session, count, Tool::Add).await,
+        "increment_many" => Ok(increment_many(&contestant, number("tasks"), number("each")).await),
         "counter" => Ok(json!({"value": contestant.counter(&session).await?})),
         other => Err(format!("there is no operation {other:?}")),
     }
 }
 
+/// Runs an agent whose tool counts: how many runs failed, and what the others reported as overwritten.
+async fn run_tools<C: Contestant>(
+    contestant: &C,
+    session: &str,
+    count: usize,
+    tool: Tool,
+) -> Result<Value, Failure> {
+    let (mut errors, mut reported) = (0, 0);
+    for _ in 0..count {
+        let Some(running) = contestant.run_tool(session, tool) else { return Ok(cannot()) };
+        match running.await {
+            Ok(overwritten) => reported += overwritten,
+            Err(_) => errors += 1,
+        }
+    }
+    Ok(json!({"errors": errors, "reported": reported}))
+}
+
+/// What the events of a request change.
+fn changes(request: &Value) -> Result<Changes, Failure> {
+    match request["changes"].as_str() {
+        None => Ok(Changes::AllScopes),
+        Some("own") => Ok(Changes::OwnKeys),
+        Some("set") => Ok(Changes::SetOne),
+        Some("add") => Ok(Changes::AddOne),
+        Some(other) => Err(format!("there are no changes {other:?}")),
+    }
+}
+
+/// The answer of a library that has no such operation.
+fn cannot() -> Value {
+    json!({"cannot": true})
+}
+
 /// Appends one after the other: all together, and the median of each.
-async fn append<C: Contestant>(contestant: &C, session: &str, count: usize) -> Result<Value, Failure> {
-    let events: Vec<_> = (0..count).map(|n| contestant.event(n)).collect();
+async fn append<C: Contestant>(
+    contestant: &C,
+    session: &str,
+    count: usize,
+    changes: Changes,
+) -> Result<Value, Failure> {
+    let events: Option<Vec<_>> = (0..count).map(|n| contestant.event(n, changes)).collect();
+    let Some(events) = events else { return Ok(cannot()) };
     let mut events = events.into_iter();
     let start = Instant::now();
     let median = median(count, async |_| match events.next() {
@@ -66,9 +119,16 @@ async fn append<C: Contestant>(contestant: &C, session: &str, count: usize) -> R
 }
 
 /// Appends by many tasks at once, each to its own session, all to one key of the application.
-async fn append_many<C: Contestant>(contestant: &Arc<C>, tasks: usize, each: usize) -> Value {
-    let events: Vec<Vec<_>> =
-        (0..tasks).map(|task| (0..each).map(|n| contestant.event(task * each + n)).collect()).collect();
+async fn append_many<C: Contestant>(
+    contestant: &Arc<C>,
+    tasks: usize,
+    each: usize,
+    changes: Changes,
+) -> Value {
+    let events: Option<Vec<Vec<_>>> = (0..tasks)
+        .map(|task| (0..each).map(|n| contestant.event(task * each + n, changes)).collect())
+        .collect();
+    let Some(events) = events else { return cannot() };
     let start = Instant::now();
     let running: Vec<_> = events
         .into_iter()
@@ -91,6 +151,36 @@ async fn append_many<C: Contestant>(contestant: &Arc<C>, tasks: usize, each: usi
     json!({"seconds": start.elapsed().as_secs_f64(), "errors": errors})
 }
 
+/// Increments one counter by many tasks at once, each from its own session: how long each took, and what the counter
+/// says.
+async fn increment_many<C: Contestant>(contestant: &Arc<C>, tasks: usize, each: usize) -> Value {
+    let start = Instant::now();
+    let running: Vec<_> = (0..tasks)
+        .map(|task| {
+            let contestant = contestant.clone();
+            tokio::spawn(async move {
+                let (session, mut errors, mut times) = (format!("s{task}"), 0, Vec::with_capacity(each));
+                for _ in 0..each {
+                    let start = Instant::now();
+                    errors += usize::from(contestant.increment(&session).await.is_err());
+                    times.push(start.elapsed().as_secs_f64());
+                }
+                (errors, times)
+            })
+        })
+        .collect();
+    let (mut errors, mut times) = (0, Vec::new());
+    for task in running {
+        let (failed, took) = task.await.expect("a task of the comparison does not panic");
+        errors += failed;
+        times.extend(took);
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    times.sort_by(f64::total_cmp);
+    let at = |part: f64| times.get((times.len() as f64 * part) as usize).copied().unwrap_or(0.0);
+    json!({"seconds": seconds, "errors": errors, "p50": at(0.5), "p99": at(0.99)})
+}
+
 /// Appends events as fast as it goes, trying again what was refused.
 async fn fill<C: Contestant>(
     contestant: Arc<C>,
@@ -109,7 +199,7 @@ async fn fill<C: Contestant>(
                     if n >= end {
                         return;
                     }
-                    while contestant.append(&session, contestant.event(n)).await.is_err() {
+                    while append_one(&*contestant, &session, n).await.is_err() {
                         tokio::time::sleep(Duration::from_millis(1)).await;
                     }
                 }
@@ -120,6 +210,11 @@ async fn fill<C: Contestant>(
         filler.await.expect("a task of the comparison does not panic");
     }
     Ok(json!({}))
+}
+
+async fn append_one<C: Contestant>(contestant: &C, session: &str, n: usize) -> Result<(), Failure> {
+    let event = contestant.event(n, Changes::AllScopes);
+    contestant.append(session, event.expect("every library sets keys of all scopes")).await
 }
 
 /// Reads a session and says what that cost in memory, and how large the session is as JSON.

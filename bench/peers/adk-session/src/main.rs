@@ -9,9 +9,11 @@ use adk_session::postgres::PostgresSessionService;
 use adk_session::sqlite::SqliteSessionService;
 use adk_session::{AppendEventRequest, CreateRequest, GetRequest, ListRequest, Session, SessionService};
 use serde_json::json;
-use sessile_contestant::{Contestant, Failure, Reading, serve};
+use sessile_contestant::{Changes, Contestant, Failure, Reading, Tool, serve};
 
-struct Peer(Box<dyn SessionService>);
+mod counting;
+
+struct Peer(Arc<dyn SessionService>);
 
 fn main() {
     let url = std::env::args().nth(1).expect("usage: sessile-peer-adk-session memory|URL");
@@ -19,12 +21,12 @@ fn main() {
 }
 
 async fn open(url: String) -> Peer {
-    let service: Box<dyn SessionService> = if url == "memory" {
-        Box::new(InMemorySessionService::new())
+    let service: Arc<dyn SessionService> = if url == "memory" {
+        Arc::new(InMemorySessionService::new())
     } else if url.starts_with("sqlite") {
         let service = SqliteSessionService::new(&url).await.expect("its file opens");
         service.migrate().await.expect("its tables are made");
-        Box::new(service)
+        Arc::new(service)
     } else {
         let pool = sqlx::PgPool::connect(&url).await.expect("its server is there");
         let service = PostgresSessionService::from_pool(pool.clone());
@@ -33,9 +35,9 @@ async fn open(url: String) -> Peer {
         if std::env::var_os("MIGRATE").is_some() {
             service.migrate().await.expect("its tables are made");
             pool.close().await;
-            return Peer(Box::new(PostgresSessionService::new(&url).await.expect("its server is there")));
+            return Peer(Arc::new(PostgresSessionService::new(&url).await.expect("its server is there")));
         }
-        Box::new(service)
+        Arc::new(service)
     };
     Peer(service)
 }
@@ -61,17 +63,20 @@ fn failure(error: impl std::fmt::Display) -> Failure {
 impl Contestant for Peer {
     type Event = Event;
 
-    fn event(&self, n: usize) -> Event {
+    fn event(&self, n: usize, changes: Changes) -> Option<Event> {
         let mut event = Event::new(format!("e-{n}"));
         event.author = "agent".to_owned();
         event.llm_response.content = Some(Content::new("model").with_text("x".repeat(220)));
-        event.actions.state_delta = HashMap::from([
-            ("step".to_owned(), json!(n)),
-            ("note".to_owned(), json!("a short text")),
-            ("user:last".to_owned(), json!(n)),
-            ("app:hot".to_owned(), json!(n)),
-        ]);
-        event
+        let own = [("step", json!(n)), ("note", json!("a short text"))];
+        let shared = [("user:last", json!(n)), ("app:hot", json!(n))];
+        let delta: Vec<_> = match changes {
+            Changes::AllScopes => own.into_iter().chain(shared).collect(),
+            Changes::OwnKeys => own.into(),
+            Changes::SetOne => vec![("app:set", json!(n))],
+            Changes::AddOne => return None,
+        };
+        event.actions.state_delta = delta.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        Some(event)
     }
 
     async fn create(&self, id: &str) -> Result<(), Failure> {
@@ -104,6 +109,18 @@ impl Contestant for Peer {
         event.author = "agent".to_owned();
         event.actions.state_delta = HashMap::from([("user:counter".to_owned(), json!(next))]);
         self.append(id, event).await
+    }
+
+    fn add(&self, _: &str) -> Option<impl Future<Output = Result<(), Failure>> + Send> {
+        None::<std::future::Ready<Result<(), Failure>>>
+    }
+
+    fn run_tool(&self, id: &str, tool: Tool) -> Option<impl Future<Output = Result<i64, Failure>> + Send> {
+        let (sessions, id) = (self.0.clone(), id.to_owned());
+        match tool {
+            Tool::ReadAndSet => Some(async move { counting::run(sessions, &id).await.map(|()| 0) }),
+            Tool::Add => None,
+        }
     }
 
     async fn counter(&self, id: &str) -> Result<i64, Failure> {

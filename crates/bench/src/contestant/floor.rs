@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use rusqlite::{Connection, params};
-use sessile_contestant::{Contestant, Failure, Reading};
+use sessile_contestant::{Changes, Contestant, Failure, Reading, Tool};
 
 const TABLES: &str = "
     PRAGMA journal_mode = WAL;
@@ -79,14 +79,15 @@ fn nothing<T>() -> Result<T, Failure> {
 impl Contestant for Floor {
     type Event = Row;
 
-    fn event(&self, n: usize) -> Row {
-        Row {
+    fn event(&self, n: usize, changes: Changes) -> Option<Row> {
+        let row = Row {
             n,
             id: uuid::Uuid::new_v4().to_string(),
             data: format!(r#"{{"author":"agent","step":{n},"content":"{}"}}"#, "x".repeat(560)),
             session: format!(r#"{{"step":{n},"note":"a short text"}}"#),
             shared: format!(r#"{{"last":{n}}}"#),
-        }
+        };
+        matches!(changes, Changes::AllScopes).then_some(row)
     }
 
     async fn create(&self, id: &str) -> Result<(), Failure> {
@@ -112,6 +113,14 @@ impl Contestant for Floor {
 
     async fn increment(&self, _: &str) -> Result<(), Failure> {
         nothing()
+    }
+
+    fn add(&self, _: &str) -> Option<impl Future<Output = Result<(), Failure>> + Send> {
+        None::<std::future::Ready<Result<(), Failure>>>
+    }
+
+    fn run_tool(&self, _: &str, _: Tool) -> Option<impl Future<Output = Result<i64, Failure>> + Send> {
+        None::<std::future::Ready<Result<i64, Failure>>>
     }
 
     async fn counter(&self, _: &str) -> Result<i64, Failure> {

@@ -3,6 +3,7 @@
 //! `contestant memory`, `contestant sqlite:///file.db`, `contestant postgresql://…`, or
 //! `contestant floor:64:file.db` for SQLite by hand with 64 events in a transaction.
 
+mod counting;
 mod floor;
 mod sessile;
 
