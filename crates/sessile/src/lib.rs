@@ -34,7 +34,8 @@ pub use sessile_session::{
     OnConflict, OnOverwrite, Part, ScopeKey, Session, SessionError, SessionKey, SessionService, StateWrite,
 };
 pub use sessile_state::{
-    Delta, Operation, Scope, State, StateError, StateKey, StateSchema, Template, TemplateError, ValueType,
+    Delta, Operation, Reducer, Scope, State, StateError, StateKey, StateSchema, Template, TemplateError,
+    ValueType,
 };
 
 /// The code of README.md runs as a test.
