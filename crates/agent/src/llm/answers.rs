@@ -19,6 +19,9 @@ pub(super) struct Answers {
     before: Option<Snapshot>,
     /// Values that a refused commit found in the place of those in `before`.
     newer: BTreeMap<String, Option<SharedValue>>,
+    /// Whether the last event was computed from known values: if the store holds others, it is computed again from those,
+    /// and no call is to blame.
+    is_exact: bool,
 }
 
 /// What came of a call.
@@ -32,7 +35,7 @@ pub(super) struct Answer {
 
 impl Answers {
     pub(super) fn new(author: &str, answers: Vec<Answer>, before: Option<Snapshot>) -> Self {
-        Self { author: author.to_owned(), answers, before, newer: BTreeMap::new() }
+        Self { author: author.to_owned(), answers, before, newer: BTreeMap::new(), is_exact: false }
     }
 
     /// Commits the answers in one event, in the order of the calls. If a commit is refused because of a key, the answer
@@ -49,14 +52,13 @@ impl Answers {
             if append.event.content.is_none() && append.event.actions == EventActions::default() {
                 return Ok(None);
             }
-            let is_exact = !append.overwrote.is_empty();
             let error = match ctx.emit_as(append).await {
                 Ok(event) => return Ok(Some(event)),
                 Err(AgentError::Session(error)) => error,
                 Err(error) => return Err(error),
             };
             let goes_on = match &error {
-                SessionError::Overwritten { current } if is_exact => {
+                SessionError::Overwritten { current } if self.is_exact => {
                     self.newer.extend(current.clone());
                     backoff.pause().await
                 }
@@ -78,6 +80,7 @@ impl Answers {
                 Err(Refused { writer, reason }) => self.answers[writer].fail(reason),
             }
         };
+        self.is_exact = joined.is_exact;
         let mut event = Event::new(&self.author);
         for answer in &self.answers {
             join_actions(&mut event.actions, answer.taken.actions.clone()).map_err(AgentError::other)?;

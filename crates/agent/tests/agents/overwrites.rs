@@ -1,7 +1,7 @@
 //! What tools and callbacks naturally write: read a value, compute, set it. Another writer in between is never
 //! overwritten in silence.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use futures_util::stream;
@@ -11,10 +11,11 @@ use sessile_agent::{
     ModelError, ModelRequest, ModelResponse, ModelStream, ParallelAgent, RunError, RunRequest, Runner,
     Streaming, Tool, ToolContext,
 };
+use sessile_conformance::{Between, Call};
 use sessile_postgres::PostgresStore;
 use sessile_session::{
     BoxError, CreateSession, Event, EventActions, EventWindow, Guards, MemoryStore, OnOverwrite,
-    SessionError, SessionKey, SessionService,
+    SessionError, SessionKey, SessionService, Store,
 };
 use sessile_sqlite::SqliteStore;
 use sessile_state::{Delta, Reducer};
@@ -421,6 +422,43 @@ async fn siblings_are_compared_with_what_is_stored_when_another_session_wrote_to
     assert_eq!(events[1].overwrote().unwrap(), &json!({"user:points": reports}));
     assert_eq!(state(&sessions).await, json!({"user:points": 6}));
     assert_eq!(6 + lost(&events[1], "user:points"), 50 + 3, "every writer is accounted for");
+}
+
+/// Another session writes before the first two commits of the step. With the value that the second commit knows, no call
+/// overwrites a sibling; it is computed again all the same, and no call is refused.
+#[tokio::test]
+async fn siblings_are_computed_again_while_another_session_writes() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let others = SessionService::over(store.clone());
+    let values = Mutex::new(vec![3, 4]);
+    let disturbed = Between::over(store, move |call| {
+        let is_answer = matches!(call, Call::Append(commit) if !commit.delta.user.is_empty());
+        let value = if is_answer { values.lock().unwrap().pop() } else { None };
+        let others = others.clone();
+        async move {
+            if let Some(value) = value {
+                others.write_user_state("app", "ada", json!({ "points": value })).await?;
+            }
+            Ok(())
+        }
+    });
+    let sessions = with_session(SessionService::new(disturbed), json!({})).await;
+    sessions.write_user_state("app", "ada", json!({"points": 5})).await.unwrap();
+    let add = FunctionTool::new("add", "", async |_: Nothing, ctx: ToolContext| {
+        ctx.state().add("user:points", 1);
+        Ok::<_, BoxError>(())
+    });
+    let agent = agent([calls([("add", json!({})), ("set", json!({}))]), reply("ok")])
+        .tool(add)
+        .tool(counting("set", Way::GetThenSet))
+        .build()
+        .unwrap();
+
+    let events = run(agent, &sessions, "go").await.unwrap();
+
+    // The first call added to 3; the second had read 5 and found 4.
+    assert_eq!(events[1].overwrote().unwrap(), &json!({"user:points": {"read": 5, "found": 4}}));
+    assert_eq!(state(&sessions).await, json!({"user:points": 6}));
 }
 
 #[tokio::test]
