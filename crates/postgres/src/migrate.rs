@@ -11,7 +11,7 @@ use crate::failure::{is_locked, is_victim};
 use crate::patience::client;
 
 /// The last migration that this version knows.
-pub(crate) const LATEST: i32 = 7;
+pub(crate) const LATEST: i32 = 8;
 
 /// Held while migrating, so that many may start at once: any number that others do not use.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7305809920471)";
@@ -26,22 +26,27 @@ const NOTE: &str = "
 ";
 
 /// The migrations since the first, in order; the second was replaced by the third.
-const MIGRATIONS: [(i32, &str); 10] = [
+const MIGRATIONS: &[(i32, &str)] = &[
     (3, include_str!("../migrations/0003_append.sql")),
     (4, include_str!("../migrations/0004_list.sql")),
     (5, include_str!("../migrations/0005_history.sql")),
-    (5, include_str!("../migrations/0005_list.sql")),
     (5, include_str!("../migrations/0005_evaluate.sql")),
     (5, include_str!("../migrations/0005_write.sql")),
     (5, include_str!("../migrations/0005_commit.sql")),
     (6, include_str!("../migrations/0006_foreign.sql")),
     (6, include_str!("../migrations/0006_write.sql")),
     (7, include_str!("../migrations/0007_size.sql")),
+    (8, include_str!("../migrations/0008_list.sql")),
+    (8, include_str!("../migrations/0008_commit.sql")),
 ];
 
 /// How long a migration waits for tables that writers use, before it lets them go on and tries again. Other writers
 /// queue behind a lock that is waited for, so it must not be long.
 const PATIENCE: &str = "SET LOCAL lock_timeout = '2s'";
+
+/// Keeps writers out while the tables are extended. All tables are locked at once, in the order in which writers lock
+/// them: a writer that waits for the migration then holds no table that the migration waits for.
+const TABLES: &str = "LOCK TABLE sessions, app_states, user_states, events IN ACCESS EXCLUSIVE MODE";
 
 /// How often it tries.
 const ATTEMPTS: u32 = 30;
@@ -80,6 +85,9 @@ async fn try_migrate(pool: &Pool) -> Result<(), SessionError> {
     }
     if version < LATEST {
         transaction.batch_execute(PATIENCE).await.map_err(doing("limit the wait for locks"))?;
+        if !is_new {
+            transaction.batch_execute(TABLES).await.map_err(doing("lock the tables"))?;
+        }
     }
     if version < 1 {
         transaction.batch_execute(META).await.map_err(doing("create the table of migrations"))?;
@@ -94,7 +102,7 @@ async fn try_migrate(pool: &Pool) -> Result<(), SessionError> {
             transaction.batch_execute(extension).await.map_err(doing("extend the tables"))?;
         }
     }
-    for (number, migration) in MIGRATIONS {
+    for &(number, migration) in MIGRATIONS {
         if version < number {
             transaction.batch_execute(migration).await.map_err(doing("extend the tables"))?;
         }

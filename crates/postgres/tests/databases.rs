@@ -62,10 +62,12 @@ async fn old_database(migration: u32) -> String {
         (3, include_str!("../migrations/0003_append.sql")),
         (4, include_str!("../migrations/0004_list.sql")),
         (5, include_str!("../migrations/0005_history.sql")),
-        (5, include_str!("../migrations/0005_list.sql")),
         (5, include_str!("../migrations/0005_evaluate.sql")),
         (5, include_str!("../migrations/0005_write.sql")),
         (5, include_str!("../migrations/0005_commit.sql")),
+        (6, include_str!("../migrations/0006_foreign.sql")),
+        (6, include_str!("../migrations/0006_write.sql")),
+        (7, include_str!("../migrations/0007_size.sql")),
     ] {
         if number <= migration {
             sql(&url, statements).await;
@@ -94,7 +96,7 @@ async fn old_database(migration: u32) -> String {
 
 #[tokio::test]
 async fn a_database_of_any_earlier_migration_is_brought_up_to_date() {
-    for migration in 1..=5 {
+    for migration in 1..=7 {
         let url = old_database(migration).await;
         let service = service(&url).await;
         let mut session = stored(&service, "old").await;
@@ -133,7 +135,7 @@ async fn a_database_of_any_earlier_migration_is_brought_up_to_date() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_database_is_migrated_while_others_write_to_it() {
-    for migration in [4, 5] {
+    for migration in [4, 5, 7] {
         let url = old_database(migration).await;
         // As google-adk writes: sessions first, then shared state, then the event, in one transaction.
         let writers: Vec<_> = (0..3)
