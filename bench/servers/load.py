@@ -18,7 +18,8 @@ class Workload:
     method: str
     path: str
     body: object = None
-    # Whether it goes to all sessions that were made for it in turn; otherwise always to the same place.
+    # Whether it goes to all sessions that were made for it in turn; otherwise always to the same
+    # place.
     in_turn: bool = False
     # Whether the endpoint is one that Sessile adds.
     only_sessile: bool = False
@@ -42,8 +43,9 @@ EVENT = {
 }
 COUNT = {"author": "agent", "actions": {"stateOps": {"app:counter": {"add": 1}}}}
 WORKLOADS = [
-    # On SQLite this row notices when statements are prepared again for every read: without the setting QPSG it takes
-    # about twice the time. An append does not notice, because it reads nothing.
+    # On SQLite this row notices when statements are prepared again for every read: without the
+    # setting QPSG it takes about twice the time. An append does not notice, because it reads
+    # nothing.
     Workload("GET of a session with 20 events", "GET", place("twenty")),
     Workload("list of 50 sessions", "GET", f"/apps/{APP}/users/lists/sessions"),
     Workload("PATCH of 2 keys", "PATCH", place("patch-{n}"), DELTA, in_turn=True),
@@ -81,7 +83,8 @@ class Load:
                 name = workload.name
                 session = place("run-{n}") if workload.path == "/run_sse" else workload.path.removesuffix("/events")
                 made = self.wrk(Workload(name, "POST", session, {}), seconds, range(MOST))["requests"]
-                # wrk makes its first requests to look at them, and does not wait for the last ones, of which some are far back.
+                # wrk makes its first requests to look at them, and does not wait for the last ones,
+                # of which some are far back.
                 self.places[name] = range(SKIPPED, max(SKIPPED + 1, min(made, MOST) // 2))
 
     def measure(self, workload, seconds):

@@ -85,7 +85,8 @@ class Contestant:
             case "append_many":
                 return await self.append_many(request["tasks"], request["each"], request.get("changes", "all"))
             case "fill":
-                # Only asked of the memory service; its append looks at every event, so filling with it takes long.
+                # Only asked of the memory service; its append looks at every event, so filling with
+                # it takes long.
                 held = self.service.sessions[APP][USER][name].events
                 held.extend(event(n) for n in range(request["from"], request["to"]))
                 return {}

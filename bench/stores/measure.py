@@ -61,7 +61,8 @@ def appends(place, rounds):
     return median(one), median(many), errors
 
 
-# What an event changes: keys of the session only; one key of the application, set or added to by all tasks.
+# What an event changes: keys of the session only; one key of the application, set or added to by
+# all tasks.
 CHANGES = ("own", "set", "add")
 
 

@@ -1,7 +1,8 @@
 //! ADK-Rust, doing what the benchmarks ask of everyone.
 //!
 //! - `adk-rust-peer serve memory|sqlite:FILE PORT` serves the agent `echo`, which says "ok";
-//! - `adk-rust-peer turn TURNS` prints the nanoseconds of one turn with a tool call, the median of all.
+//! - `adk-rust-peer turn TURNS` prints the nanoseconds of one turn with a tool call, the median of
+//!   all.
 
 mod agent;
 mod serve;

@@ -1,8 +1,8 @@
 //! One contestant of the comparison of stores: a process that reads requests, does them with one
 //! library on one store, and answers how long they took.
 //!
-//! A request is a line of JSON on standard input, an answer a line on standard output; `do` names the
-//! operation, see [`Contestant`]. `bench/stores/google_adk.py` speaks the same language.
+//! A request is a line of JSON on standard input, an answer a line on standard output; `do` names
+//! the operation, see [`Contestant`]. `bench/stores/google_adk.py` speaks the same language.
 #![expect(clippy::print_stdout, reason = "answers go to standard output")]
 
 mod memory;
@@ -54,7 +54,8 @@ pub trait Contestant: Send + Sync + 'static {
     /// An event, ready to be appended: about 600 bytes as JSON.
     type Event: Send + 'static;
 
-    /// Makes event number `n`, or `None` if the library cannot say such a change. Not part of what is measured.
+    /// Makes event number `n`, or `None` if the library cannot say such a change. Not part of what
+    /// is measured.
     fn event(&self, n: usize, changes: Changes) -> Option<Self::Event>;
 
     /// Makes a session.
@@ -75,8 +76,9 @@ pub trait Contestant: Send + Sync + 'static {
     /// Adds one to `user:counter` by an operation of the store; `None` if the library has none.
     fn add(&self, id: &str) -> Option<impl Future<Output = Result<(), Failure>> + Send>;
 
-    /// Runs an agent in the library's own runner once. The agent's tool adds one to `user:counter`. Returns how much of
-    /// the counter the events of the run report as overwritten; `None` if the library has no such tool.
+    /// Runs an agent in the library's own runner once. The agent's tool adds one to `user:counter`.
+    /// Returns how much of the counter the events of the run report as overwritten; `None` if the
+    /// library has no such tool.
     fn run_tool(&self, id: &str, tool: Tool) -> Option<impl Future<Output = Result<i64, Failure>> + Send>;
 
     /// Reads `user:counter`.

@@ -65,7 +65,8 @@ pub(crate) async fn perform<C: Contestant>(contestant: Arc<C>, request: &Value) 
     }
 }
 
-/// Runs an agent whose tool counts: how many runs failed, and what the others reported as overwritten.
+/// Runs an agent whose tool counts: how many runs failed, and what the others reported as
+/// overwritten.
 async fn run_tools<C: Contestant>(
     contestant: &C,
     session: &str,
@@ -151,8 +152,8 @@ async fn append_many<C: Contestant>(
     json!({"seconds": start.elapsed().as_secs_f64(), "errors": errors})
 }
 
-/// Increments one counter by many tasks at once, each from its own session: how long each took, and what the counter
-/// says.
+/// Increments one counter by many tasks at once, each from its own session: how long each took, and
+/// what the counter says.
 async fn increment_many<C: Contestant>(contestant: &Arc<C>, tasks: usize, each: usize) -> Value {
     let start = Instant::now();
     let running: Vec<_> = (0..tasks)

@@ -1,7 +1,7 @@
 //! Runs the same operations on Sessile and its peers, side by side, and prints the ratios.
 //!
-//! `cargo run --release --manifest-path bench/peers/Cargo.toml [-- [live] [WORD]]`: the operations of `State`, or those of a
-//! live session; with a word, only the rows whose name contains it.
+//! `cargo run --release --manifest-path bench/peers/Cargo.toml [-- [live] [WORD]]`: the operations
+//! of `State`, or those of a live session; with a word, only the rows whose name contains it.
 
 mod live;
 mod measure;

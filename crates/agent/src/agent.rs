@@ -57,19 +57,20 @@ pub trait Agent: Send + Sync {
         None
     }
 
-    /// The keys whose sets become operations in the contexts of this agent and those below it; an agent below may
-    /// declare another reducer for the same key.
+    /// The keys whose sets become operations in the contexts of this agent and those below it; an
+    /// agent below may declare another reducer for the same key.
     fn reducers(&self) -> Option<&Reducers> {
         None
     }
 
-    /// What happens in its contexts when a key that was read and then set holds another value at the commit. `None`:
-    /// what holds for the agent above it, or for the runner.
+    /// What happens in its contexts when a key that was read and then set holds another value at
+    /// the commit. `None`: what holds for the agent above it, or for the runner.
     fn on_overwrite(&self) -> Option<OnOverwrite> {
         None
     }
 
-    /// Whether it or an agent below looks at events of earlier turns. If none does, they are not read.
+    /// Whether it or an agent below looks at events of earlier turns. If none does, they are not
+    /// read.
     fn reads_history(&self) -> bool {
         true
     }

@@ -1,6 +1,7 @@
 //! Code of the application that runs around agents, models and tools.
 //!
-//! A callback is an async closure over owned arguments. A list of them runs in order, until one gives an answer.
+//! A callback is an async closure over owned arguments. A list of them runs in order, until one
+//! gives an answer.
 
 use std::sync::Arc;
 
@@ -78,8 +79,8 @@ impl AgentCallbacks {
         Self::default()
     }
 
-    /// Runs this before the agent. If it returns a content, that is the agent's answer: the agent and
-    /// its callbacks afterwards do not run.
+    /// Runs this before the agent. If it returns a content, that is the agent's answer: the agent
+    /// and its callbacks afterwards do not run.
     #[must_use]
     pub fn before<F, Fut>(mut self, callback: F) -> Self
     where

@@ -59,8 +59,8 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// A name for programs, such as `SessionNotFoundError`; where google-adk has the same error, it is
-    /// its name.
+    /// A name for programs, such as `SessionNotFoundError`; where google-adk has the same error, it
+    /// is its name.
     pub fn error_type(&self) -> &str {
         match self {
             Self::Session(SessionError::NotFound { .. }) => "SessionNotFoundError",
@@ -76,8 +76,9 @@ impl RunError {
 
 /// Why an agent cannot go on.
 ///
-/// Its text is stored in an event and told to models and users. So it leaves out what a store or a service says
-/// in its own words, which may name its address or its statements; that is in the sources.
+/// Its text is stored in an event and told to models and users. So it leaves out what a store or a
+/// service says in its own words, which may name its address or its statements; that is in the
+/// sources.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {

@@ -5,7 +5,8 @@ use sessile_session::{Content, Event, SessionEvent};
 /// The error code of events that say that a run was cut off, which is google-adk's too.
 pub(crate) const ABORTED: &str = "INVOCATION_ABORTED";
 
-/// The events that count, newest first: those that a rewind took back are left out, and so is the rewind.
+/// The events that count, newest first: those that a rewind took back are left out, and so is the
+/// rewind.
 pub(crate) fn newest_first(events: &[SessionEvent]) -> impl Iterator<Item = &SessionEvent> {
     let mut left = events;
     std::iter::from_fn(move || {

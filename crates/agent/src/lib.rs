@@ -1,12 +1,13 @@
 //! Agents on top of sessions.
 //!
-//! A [`Runner`] takes a message and runs the [`Agent`] whose turn it is to answer, until it is done. Every
-//! event on the way is committed with what it changes, or not at all, and leaves through the run's stream.
-//! An [`LlmAgent`] asks a [`Model`] and calls [`Tool`]s; [`SequentialAgent`], [`ParallelAgent`] and
-//! [`LoopAgent`] run other agents; your own implement [`Agent`].
+//! A [`Runner`] takes a message and runs the [`Agent`] whose turn it is to answer, until it is
+//! done. Every event on the way is committed with what it changes, or not at all, and leaves
+//! through the run's stream. An [`LlmAgent`] asks a [`Model`] and calls [`Tool`]s;
+//! [`SequentialAgent`], [`ParallelAgent`] and [`LoopAgent`] run other agents; your own implement
+//! [`Agent`].
 //!
-//! State is changed in the contexts that callbacks and tools get: what they write lands in the event that
-//! they make.
+//! State is changed in the contexts that callbacks and tools get: what they write lands in the
+//! event that they make.
 
 mod agent;
 mod callback;

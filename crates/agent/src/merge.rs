@@ -19,8 +19,9 @@ pub(crate) struct Written<'a> {
 pub(crate) struct Joined {
     pub(crate) delta: Delta,
     pub(crate) guards: Guards,
-    /// What they overwrote of each other's changes. It was computed from the known values, so the guards refuse the
-    /// commit if something else is stored by then: join again with the current values.
+    /// What they overwrote of each other's changes. It was computed from the known values, so the
+    /// guards refuse the commit if something else is stored by then: join again with the current
+    /// values.
     pub(crate) overwrote: Overwrites,
     /// Whether it depends on the known values, as `overwrote` says.
     pub(crate) is_exact: bool,
@@ -35,10 +36,10 @@ pub(crate) struct Refused {
     pub(crate) reason: String,
 }
 
-/// Joins what writers changed side by side on the same state, in their order. Operations of all writers are kept, one
-/// after the other; a value that is set replaces what was done to the key before. A writer that had read a key before
-/// it set it is compared with what the writers before it left of the key. `known` finds the values that were there
-/// before all of them.
+/// Joins what writers changed side by side on the same state, in their order. Operations of all
+/// writers are kept, one after the other; a value that is set replaces what was done to the key
+/// before. A writer that had read a key before it set it is compared with what the writers before
+/// it left of the key. `known` finds the values that were there before all of them.
 pub(crate) fn join(
     known: &dyn Fn(&str) -> Option<SharedValue>,
     writers: &[Written<'_>],
@@ -115,7 +116,8 @@ impl Join<'_> {
             }
             Change::Set(_) | Change::Remove => None,
         };
-        // If an earlier operation cannot be applied, the store refuses it, and this is joined again without it.
+        // If an earlier operation cannot be applied, the store refuses it, and this is joined again
+        // without it.
         let left = earlier.apply(known.as_ref()).unwrap_or(known);
         self.compare(writer, key, guard, left)
     }
@@ -174,8 +176,8 @@ pub(crate) struct Branch<'a> {
     pub(crate) delta: Delta,
 }
 
-/// Joins what branches set and removed, in their order: the last branch's value counts. Operations on `temp:` keys,
-/// which no store computes, are all kept.
+/// Joins what branches set and removed, in their order: the last branch's value counts. Operations
+/// on `temp:` keys, which no store computes, are all kept.
 pub(crate) fn join_branches(branches: &[Branch<'_>]) -> Delta {
     let mut joined = Delta::new();
     let mut last: BTreeMap<&str, &str> = BTreeMap::new();

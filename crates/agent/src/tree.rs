@@ -19,7 +19,8 @@ struct Node {
 }
 
 impl Tree {
-    /// The tree under an agent, if it is one: no agent twice, no name twice, a model for each that asks one.
+    /// The tree under an agent, if it is one: no agent twice, no name twice, a model for each that
+    /// asks one.
     pub(crate) fn new(root: Arc<dyn Agent>) -> Result<Self, Vec<String>> {
         let mut problems = Vec::new();
         let mut tree = Self { root: root.clone(), by_name: HashMap::new() };
@@ -43,8 +44,8 @@ impl Tree {
         self.find(self.by_name.get(name)?.parent.as_ref()?)
     }
 
-    /// What an agent's events name as the node that made them, such as `root@1/child@1`. Agents below
-    /// others than LLM agents have none, as in google-adk.
+    /// What an agent's events name as the node that made them, such as `root@1/child@1`. Agents
+    /// below others than LLM agents have none, as in google-adk.
     pub(crate) fn node_path(&self, name: &str) -> &str {
         self.by_name.get(name).map_or("", |node| &node.path)
     }
@@ -106,7 +107,8 @@ fn is_same(a: &Arc<dyn Agent>, b: &Arc<dyn Agent>) -> bool {
     std::ptr::addr_eq(Arc::as_ptr(a), Arc::as_ptr(b)) && a.name() == b.name()
 }
 
-/// Checks a name: a letter or `_`, then letters, digits and `_`; not `user`, who is the author of messages.
+/// Checks a name: a letter or `_`, then letters, digits and `_`; not `user`, who is the author of
+/// messages.
 pub(crate) fn node_path(agents: &[Arc<dyn Agent>]) -> String {
     let all_ask = agents.iter().all(|agent| agent.as_llm().is_some());
     let names = agents.iter().filter(|_| all_ask).map(|agent| format!("{}@1", agent.name()));

@@ -46,8 +46,8 @@ pub(crate) fn type_of(blob: &Blob) -> &str {
     blob.mime_type.as_deref().filter(|mime_type| !mime_type.is_empty()).unwrap_or(BYTES)
 }
 
-/// What a rewind saves in the place of an artifact that is to be gone: no bytes, of no particular type.
-/// Such a version reads as absent, in google-adk too.
+/// What a rewind saves in the place of an artifact that is to be gone: no bytes, of no particular
+/// type. Such a version reads as absent, in google-adk too.
 pub(crate) fn tombstone() -> Part {
     let nothing =
         Blob { data: Some(Vec::new().into()), mime_type: Some(BYTES.to_owned()), ..Blob::default() };

@@ -19,9 +19,11 @@ pub(crate) fn of(part: &Part) -> Option<&str> {
 
 /// The artifact that a URI names, seen from a session: within its user's artifacts, or its own.
 ///
-/// A URI is `artifact://apps/{app}/users/{user}[/sessions/{session}]/artifacts/{name}/versions/{n}`.
+/// A URI is
+/// `artifact://apps/{app}/users/{user}[/sessions/{session}]/artifacts/{name}/versions/{n}`.
 ///
-/// The text after a known beginning is taken, so that nothing in an id can be mistaken for the layout.
+/// The text after a known beginning is taken, so that nothing in an id can be mistaken for the
+/// layout.
 pub(crate) fn resolve(session: &SessionKey, uri: &str) -> Result<(ArtifactKey, u64), &'static str> {
     let (app, user, id) = (session.app(), session.user(), session.id());
     let own = format!("{SCHEME}apps/{app}/users/{user}/");

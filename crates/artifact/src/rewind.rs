@@ -21,9 +21,10 @@ pub enum RewindError {
     Artifact(#[from] ArtifactError),
 }
 
-/// Takes back everything since an invocation began, as [`SessionService::rewind`] does, and brings the
-/// session's artifacts back to what they were then: as new versions, so that nothing is deleted. An
-/// artifact that was not there yet reads as absent. Those of the user (`user:`) stay as they are.
+/// Takes back everything since an invocation began, as [`SessionService::rewind`] does, and brings
+/// the session's artifacts back to what they were then: as new versions, so that nothing is
+/// deleted. An artifact that was not there yet reads as absent. Those of the user (`user:`) stay as
+/// they are.
 ///
 /// If the session is changed meanwhile, the artifacts get their newest content back.
 ///

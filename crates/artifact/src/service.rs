@@ -12,8 +12,8 @@ use crate::error::ArtifactError;
 /// An implementation passes `tests/contract.rs`; that is the whole contract.
 #[async_trait]
 pub trait ArtifactService: Send + Sync {
-    /// Keeps a new version; the first has the number 0, and every later one a higher number than those
-    /// before it.
+    /// Keeps a new version; the first has the number 0, and every later one a higher number than
+    /// those before it.
     ///
     /// # Errors
     ///
@@ -72,9 +72,9 @@ pub trait ArtifactService: Send + Sync {
 /// The address of an artifact: a session and a name. A name with the prefix `user:` is found from
 /// every session of the user.
 ///
-/// A name may have folders (`plans/house.txt`; a backslash counts as a slash). It may not be rooted,
-/// contain `..` or U+0000, be longer than 1,024 bytes or 255 between two slashes, have a folder called
-/// `versions`, or end in `metadata.json`: the last two have a meaning on disk.
+/// A name may have folders (`plans/house.txt`; a backslash counts as a slash). It may not be
+/// rooted, contain `..` or U+0000, be longer than 1,024 bytes or 255 between two slashes, have a
+/// folder called `versions`, or end in `metadata.json`: the last two have a meaning on disk.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ArtifactKey {
     /// The session.

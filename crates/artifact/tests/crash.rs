@@ -1,7 +1,7 @@
 //! Processes that are killed, or that save at the same time.
 //!
-//! This program is its own child: with `SESSILE_TEST_CHILD` set to a folder it is not a list of tests but a program
-//! that saves versions and says which.
+//! This program is its own child: with `SESSILE_TEST_CHILD` set to a folder it is not a list of
+//! tests but a program that saves versions and says which.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Lines, Write};

@@ -2,7 +2,8 @@
 //!
 //! - `frame_to_callback`: from a frame received to its callback called, one at a time;
 //! - `audio_frame`: a frame of 20 ms of the model's voice, as fast as they come;
-//! - `turn_end`: everything that follows from a turn, with 50 watches, 20 computed variables and 10 phases.
+//! - `turn_end`: everything that follows from a turn, with 50 watches, 20 computed variables and 10
+//!   phases.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,5 +1,6 @@
-//! One turn of an agent on the memory store: the user's message, a tool call, the tool's response with a
-//! change of state, and the answer. The model answers at once, so what is measured is the runtime.
+//! One turn of an agent on the memory store: the user's message, a tool call, the tool's response
+//! with a change of state, and the answer. The model answers at once, so what is measured is the
+//! runtime.
 
 use std::hint::black_box;
 use std::sync::Arc;

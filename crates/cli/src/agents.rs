@@ -30,8 +30,8 @@ pub(crate) struct Application {
     pub(crate) runner: Result<Runner, String>,
 }
 
-/// The service with the schemas that the applications of a folder declare. Everything that commits their state must
-/// use it: the server, the runners, the commands.
+/// The service with the schemas that the applications of a folder declare. Everything that commits
+/// their state must use it: the server, the runners, the commands.
 pub(crate) fn with_schemas(
     mut sessions: SessionService,
     folder: Option<&Path>,

@@ -5,7 +5,8 @@ use clap::{Args as ClapArgs, Parser, Subcommand};
 use crate::commands::{bench, chat, completions, db, serve, sessions, state, tokens};
 use crate::exit;
 
-/// Keeps the state of AI agents: serves them, talks to them, and takes care of where sessions are kept.
+/// Keeps the state of AI agents: serves them, talks to them, and takes care of where sessions are
+/// kept.
 #[derive(Debug, Parser)]
 #[command(name = "sessile", version, after_help = exit::CODES, max_term_width = 110)]
 pub(crate) struct Args {

@@ -1,6 +1,7 @@
 //! The command `sessile`: serves agents, talks to them, and takes care of where sessions are kept.
 //!
-//! Data goes to standard output, everything else to standard error. [`exit`] says what the exit codes mean.
+//! Data goes to standard output, everything else to standard error. [`exit`] says what the exit
+//! codes mean.
 
 mod agents;
 mod args;

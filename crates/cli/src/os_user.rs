@@ -9,7 +9,8 @@ pub(crate) fn os_user() -> Option<String> {
     of_process().or_else(named)
 }
 
-/// The name that the system's own list has for the user of this process. The environment could name another one.
+/// The name that the system's own list has for the user of this process. The environment could name
+/// another one.
 #[cfg(target_os = "linux")]
 fn of_process() -> Option<String> {
     use std::os::unix::fs::MetadataExt;

@@ -14,11 +14,12 @@ use crate::place::Place;
 /// Where artifacts and memories are kept.
 #[derive(Debug, Args)]
 pub(crate) struct ServiceArgs {
-    /// Where artifacts are kept: file://FOLDER or memory://; file://sessile-artifacts unless sessions are in memory.
+    /// Where artifacts are kept: file://FOLDER or memory://; file://sessile-artifacts unless
+    /// sessions are in memory.
     #[arg(long = "artifacts", alias = "artifact_service_uri", env = "SESSILE_ARTIFACTS", value_name = "URL")]
     artifacts: Option<String>,
-    /// Where memories are kept: sqlite:///FILE or memory://; sqlite:///sessile-memory.db unless sessions are in
-    /// memory.
+    /// Where memories are kept: sqlite:///FILE or memory://; sqlite:///sessile-memory.db unless
+    /// sessions are in memory.
     #[arg(long = "memory", alias = "memory_service_uri", env = "SESSILE_MEMORY", value_name = "URL")]
     memory: Option<String>,
 }

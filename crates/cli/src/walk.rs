@@ -29,8 +29,8 @@ impl Walk {
     }
 }
 
-/// The applications of a store, sorted. google-adk stores names as they are given; one that no list can ask for
-/// is told and left out.
+/// The applications of a store, sorted. google-adk stores names as they are given; one that no list
+/// can ask for is told and left out.
 pub(crate) async fn apps(store: Arc<dyn Store>) -> Result<BTreeSet<String>, SessionError> {
     let (mut apps, mut walk) = (BTreeSet::new(), Walk::over(store));
     loop {

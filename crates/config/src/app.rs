@@ -48,8 +48,8 @@ pub fn load_app(folder: &Path) -> Result<LoadedApp, ConfigError> {
     Ok(LoadedApp { name, root, schema, language: "yaml", files: loader.into_files() })
 }
 
-/// Loads all applications in a folder, by name: each of its folders with a `root_agent.yaml`, or the
-/// folder itself if it has one. Other folders and hidden ones are passed over.
+/// Loads all applications in a folder, by name: each of its folders with a `root_agent.yaml`, or
+/// the folder itself if it has one. Other folders and hidden ones are passed over.
 ///
 /// # Errors
 ///

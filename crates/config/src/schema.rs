@@ -15,8 +15,8 @@ use crate::file::{Source, did_you_mean};
 pub type NamedSchema = (String, Result<Option<StateSchema>, ConfigError>);
 
 /// The `state_schema` of every application in a folder, by name, in the same order as
-/// [`load_apps`](crate::load_apps). Only the root files are read: an application whose agents cannot be made, because a
-/// key of a model is missing for instance, has its schema all the same.
+/// [`load_apps`](crate::load_apps). Only the root files are read: an application whose agents
+/// cannot be made, because a key of a model is missing for instance, has its schema all the same.
 ///
 /// # Errors
 ///

@@ -11,7 +11,8 @@ use sessile_session::{
     StoredSession, TrimmedChanges,
 };
 
-/// A store with something in between, which may wait, refuse or do something else before a call is made.
+/// A store with something in between, which may wait, refuse or do something else before a call is
+/// made.
 ///
 /// ```
 /// use sessile_conformance::{Between, Call};

@@ -1,4 +1,5 @@
-//! Random histories of users' state in which Sessile and other programs take turns, for stores in google-adk's tables.
+//! Random histories of users' state in which Sessile and other programs take turns, for stores in
+//! google-adk's tables.
 
 use serde_json::{Value, json};
 use sessile_session::{
@@ -17,8 +18,9 @@ pub enum ForeignWrite {
     Delete,
 }
 
-/// Makes so many histories, each of another user, and compares what every state was with what is computed of it
-/// backwards in the end. `write` makes a write of another program to the state of a user of the application `shop`.
+/// Makes so many histories, each of another user, and compares what every state was with what is
+/// computed of it backwards in the end. `write` makes a write of another program to the state of a
+/// user of the application `shop`.
 ///
 /// # Panics
 ///
@@ -80,7 +82,8 @@ async fn live(
     seen
 }
 
-/// Remembers the state. A row that is not there, which a store may read as version 0, is passed over.
+/// Remembers the state. A row that is not there, which a store may read as version 0, is passed
+/// over.
 async fn note(service: &SessionService, scope: &ScopeKey, seen: &mut Vec<(Version, StateMap)>) {
     let state = service.scope_state(scope).await.unwrap();
     if state.version > 0 {
@@ -130,7 +133,8 @@ fn delta(chance: &mut Chance, prefix: &str) -> Delta {
     delta
 }
 
-/// An event; its operation may be refused because another program stored something else there, which changes nothing.
+/// An event; its operation may be refused because another program stored something else there,
+/// which changes nothing.
 fn event(chance: &mut Chance) -> Event {
     Event::new("agent").with_actions(EventActions::from_delta(delta(chance, "user:")))
 }

@@ -1,5 +1,5 @@
-//! What every store in google-adk's tables promises when others write into them by hand. How they write is the
-//! store's own test; what follows is the same everywhere.
+//! What every store in google-adk's tables promises when others write into them by hand. How they
+//! write is the store's own test; what follows is the same everywhere.
 
 use serde_json::{Value, json};
 use sessile_session::{CreateSession, EventWindow, ListSessions, SessionKey, SessionService};
@@ -8,7 +8,8 @@ use sessile_state::Delta;
 /// Shared state that was stored with its prefixes is read, set and removed as what it is.
 ///
 /// `write` makes the state of every application
-/// `{"app:y": 2, "app:z": 1, "z": 3, "keep": 1.0, "user:k": 9}` and that of every user `{"user:u": 1, "user:v": 2}`.
+/// `{"app:y": 2, "app:z": 1, "z": 3, "keep": 1.0, "user:k": 9}` and that of every user
+/// `{"user:u": 1, "user:v": 2}`.
 ///
 /// # Panics
 ///
@@ -44,7 +45,8 @@ pub async fn keys_stored_with_their_prefix(service: &SessionService, write: impl
 
 /// A list names its corrupt sessions and shows the others.
 ///
-/// `corrupt` spoils the state of the session `bad_state`, of the user `bad_user` and of the application `bad_app`.
+/// `corrupt` spoils the state of the session `bad_state`, of the user `bad_user` and of the
+/// application `bad_app`.
 ///
 /// # Panics
 ///

@@ -1,6 +1,7 @@
 //! The smallest store that keeps the contract: everything in one place, behind one lock.
 //!
-//! It is slow, and forgets everything; it is here to be read. `docs/adding-a-store.md` walks through it.
+//! It is slow, and forgets everything; it is here to be read. `docs/adding-a-store.md` walks
+//! through it.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -41,7 +42,8 @@ struct Row {
     events: Vec<Arc<Event>>,
 }
 
-/// The state of an application or a user, how often it was written, and each change of it, oldest first.
+/// The state of an application or a user, how often it was written, and each change of it, oldest
+/// first.
 #[derive(Clone, Default)]
 struct Shared {
     version: Version,

@@ -73,7 +73,8 @@ pub enum LiveEvent {
     GenerationComplete,
     /// The server says that the turn is complete.
     TurnComplete,
-    /// Everything that follows from a complete turn is done and, if the session is attached to a stored one, committed.
+    /// Everything that follows from a complete turn is done and, if the session is attached to a
+    /// stored one, committed.
     TurnEnd(Arc<Turn>),
     /// The model calls a tool.
     ToolCall(Arc<ToolCall>),
@@ -107,10 +108,11 @@ pub enum LiveEvent {
     },
     /// The server gave a handle with which the session can go on, or took it back.
     Resumable(bool),
-    /// A change of a key could not be stored, because of what is stored: another writer changed the key since this session
-    /// read it and [`OnOverwrite::Refuse`](sessile_session::OnOverwrite) was asked for, or an operation cannot be applied to
-    /// it. The stored value stays, the state holds it now, and an error follows that names the key. What was written here
-    /// is not stored: it is only in this event.
+    /// A change of a key could not be stored, because of what is stored: another writer changed the
+    /// key since this session read it and [`OnOverwrite::Refuse`](sessile_session::OnOverwrite) was
+    /// asked for, or an operation cannot be applied to it. The stored value stays, the state holds
+    /// it now, and an error follows that names the key. What was written here is not stored: it is
+    /// only in this event.
     Conflict {
         /// The key.
         key: Arc<str>,
@@ -119,8 +121,9 @@ pub enum LiveEvent {
         /// What is stored; `None` if nothing is.
         stored: Option<SharedValue>,
     },
-    /// A key was set after it was read, and another writer had changed it in between. The value of this session is stored,
-    /// and the event that stored it reports the same, see `Event::overwrote`.
+    /// A key was set after it was read, and another writer had changed it in between. The value of
+    /// this session is stored, and the event that stored it reports the same, see
+    /// `Event::overwrote`.
     Overwrote {
         /// The key.
         key: Arc<str>,
@@ -142,8 +145,8 @@ pub struct Events {
 }
 
 impl Events {
-    /// The next event, or `None` when the session is over. A reader that is slower than 1024 events is told how many
-    /// it missed; the session itself never waits for a reader.
+    /// The next event, or `None` when the session is over. A reader that is slower than 1024 events
+    /// is told how many it missed; the session itself never waits for a reader.
     pub async fn next(&mut self) -> Option<LiveEvent> {
         match self.receiver.recv().await {
             Ok(event) => Some(event),

@@ -43,13 +43,14 @@ impl LiveHandle {
         &self.shared.state
     }
 
-    /// The events from now on. To see those of the very beginning too, use `on_event` of the builder.
+    /// The events from now on. To see those of the very beginning too, use `on_event` of the
+    /// builder.
     pub fn events(&self) -> Events {
         self.shared.bus.subscribe()
     }
 
-    /// Sends a piece of the user's voice: 16-bit samples, little end first, at the rate that was configured. Waits while too much
-    /// is on its way.
+    /// Sends a piece of the user's voice: 16-bit samples, little end first, at the rate that was
+    /// configured. Waits while too much is on its way.
     ///
     /// # Errors
     ///
@@ -93,7 +94,8 @@ impl LiveHandle {
     ///
     /// # Errors
     ///
-    /// [`LiveError::NotPossible`] if the server listens for it; [`LiveError::Closed`] if the session is over.
+    /// [`LiveError::NotPossible`] if the server listens for it; [`LiveError::Closed`] if the
+    /// session is over.
     pub async fn activity_start(&self) -> Result<(), LiveError> {
         self.activity(true).await
     }
@@ -150,8 +152,9 @@ impl LiveHandle {
     ///
     /// # Errors
     ///
-    /// [`LiveError::NotPossible`] if there is no such phase, or if a callback asks: the session waits for the callback, so it
-    /// would wait for itself; [`LiveError::Closed`] if the session is over.
+    /// [`LiveError::NotPossible`] if there is no such phase, or if a callback asks: the session
+    /// waits for the callback, so it would wait for itself; [`LiveError::Closed`] if the session is
+    /// over.
     pub async fn transition(&self, phase: impl Into<String>) -> Result<(), LiveError> {
         if self.shared.is_inside_lane() {
             let reason = "a callback cannot wait for a transition; change state and let a guard decide, or spawn a task";
@@ -176,8 +179,8 @@ impl LiveHandle {
         Ok(self.shared.state.try_get(extractor)?)
     }
 
-    /// Ends the session after what was sent before, and waits until everything is stored. In a callback it does not wait: the
-    /// session ends when the callback has returned.
+    /// Ends the session after what was sent before, and waits until everything is stored. In a
+    /// callback it does not wait: the session ends when the callback has returned.
     pub async fn disconnect(&self) {
         self.shared.stop.send_replace(true);
         if !self.shared.is_inside_lane() {

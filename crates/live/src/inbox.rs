@@ -41,8 +41,8 @@ pub(crate) enum Control {
     Instruction(String),
 }
 
-/// The way to the control lane. What the network sends waits for room, so that nobody can fill the memory; what the session
-/// itself says never waits, so that nobody waits in a circle.
+/// The way to the control lane. What the network sends waits for room, so that nobody can fill the
+/// memory; what the session itself says never waits, so that nobody waits in a circle.
 #[derive(Clone)]
 pub(crate) struct Inbox {
     sender: mpsc::UnboundedSender<(Control, Paced)>,

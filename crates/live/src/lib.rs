@@ -1,8 +1,9 @@
 //! Live sessions: state that reacts while people speak.
 //!
-//! [`Live::builder`] describes a session with a model that hears and speaks; connecting begins it. Its [`State`](sessile_state::State)
-//! flows through everything: callbacks and tools write it, extractors fill it from what was said, computed variables follow it,
-//! watches and phases react to it, and the `session:` keys tell what the connection is doing. Attached to a stored session,
+//! [`Live::builder`] describes a session with a model that hears and speaks; connecting begins it.
+//! Its [`State`](sessile_state::State) flows through everything: callbacks and tools write it,
+//! extractors fill it from what was said, computed variables follow it, watches and phases react to
+//! it, and the `session:` keys tell what the connection is doing. Attached to a stored session,
 //! every turn becomes ordinary events.
 //!
 //! `docs/live.md` teaches it in one page; `ARCHITECTURE.md` shows the lanes.

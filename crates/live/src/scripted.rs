@@ -1,4 +1,5 @@
-//! A server that plays written conversations: for tests, examples and a first try without a network.
+//! A server that plays written conversations: for tests, examples and a first try without a
+//! network.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

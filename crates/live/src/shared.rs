@@ -39,7 +39,8 @@ pub(crate) struct Shared {
     pub(crate) instruction: Mutex<Option<String>>,
     /// The handle with which the conversation goes on after a lost connection.
     pub(crate) resume: Mutex<Option<String>>,
-    /// The number of the conversation that the server knows; a connection that resumes none begins another.
+    /// The number of the conversation that the server knows; a connection that resumes none begins
+    /// another.
     pub(crate) conversation: AtomicU64,
     pub(crate) wire_phase: Mutex<WirePhase>,
     /// Whether the control lane has yet to hear that time has passed.
@@ -53,8 +54,8 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// The state for what only looks at it: computed variables, conditions and instructions. A key that they read is no key
-    /// that a later write was computed from.
+    /// The state for what only looks at it: computed variables, conditions and instructions. A key
+    /// that they read is no key that a later write was computed from.
     pub(crate) fn quiet(&self) -> State {
         self.state.without_read_tracking()
     }
@@ -95,7 +96,8 @@ impl Shared {
         }
     }
 
-    /// Whether this is called by the control lane itself: by a callback, a watch or a hook of a phase.
+    /// Whether this is called by the control lane itself: by a callback, a watch or a hook of a
+    /// phase.
     pub(crate) fn is_inside_lane(&self) -> bool {
         self.lane.get().copied() == tokio::task::try_id() && self.lane.get().is_some()
     }

@@ -159,8 +159,8 @@ impl Watches {
         watches
     }
 
-    /// Compares the committed state with the last look. The net change counts: a key that is back at its old value has
-    /// not changed.
+    /// Compares the committed state with the last look. The net change counts: a key that is back
+    /// at its old value has not changed.
     pub(crate) fn look(&mut self, state: &State) -> Triggered {
         let mut triggered = Triggered::default();
         if self.watches.is_empty() {

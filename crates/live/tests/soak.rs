@@ -1,6 +1,7 @@
 //! Many sessions with many turns in one process: no event is lost, nothing is left behind.
 //!
-//! `SESSILE_SOAK_SESSIONS` (20 unless set) and `SESSILE_SOAK_TURNS` (20) say how many; the full run is 1000 × 20.
+//! `SESSILE_SOAK_SESSIONS` (20 unless set) and `SESSILE_SOAK_TURNS` (20) say how many; the full run
+//! is 1000 × 20.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

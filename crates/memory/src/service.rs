@@ -12,8 +12,8 @@ use crate::error::MemoryError;
 /// An implementation passes `tests/contract.rs`; that is the whole contract.
 #[async_trait]
 pub trait MemoryService: Send + Sync {
-    /// Remembers what was said in the events of a session. An event that is added again replaces what
-    /// was remembered of it; events that were added before and are not in this reading stay.
+    /// Remembers what was said in the events of a session. An event that is added again replaces
+    /// what was remembered of it; events that were added before and are not in this reading stay.
     ///
     /// # Errors
     ///

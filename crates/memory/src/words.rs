@@ -24,8 +24,8 @@ pub(crate) fn words(text: &str) -> BTreeSet<String> {
 }
 
 /// The words that a composed text can be found by: each, and each piece of one that mixes Latin
-/// letters with others. Japanese and Chinese are written without spaces, so 私はPythonを使う is one word,
-/// and Python a piece of it.
+/// letters with others. Japanese and Chinese are written without spaces, so 私はPythonを使う is one
+/// word, and Python a piece of it.
 pub(crate) fn findable(text: &str) -> BTreeSet<String> {
     let mut words = words(text);
     let pieces: Vec<String> = words.iter().flat_map(|word| pieces(word)).map(str::to_owned).collect();

@@ -1,16 +1,18 @@
--- The writes that must be one round trip and one transaction. A delta is
--- {"set": {key: value}, "remove": [keys], "twins": "{keys}"}; twins are keys under another name, and go too.
+-- The writes that must be one round trip and one transaction. A delta is {"set": {key: value},
+-- "remove": [keys], "twins": "{keys}"}; twins are keys under another name, and go too.
 
 CREATE FUNCTION sessile_time(seconds DOUBLE PRECISION) RETURNS TIMESTAMP WITHOUT TIME ZONE
 LANGUAGE sql IMMUTABLE AS $$
     SELECT to_timestamp(seconds) AT TIME ZONE 'UTC'
 $$;
 
--- In plpgsql, like the others: it keeps its plans, while a function in SQL is planned at every call.
+-- In plpgsql, like the others: it keeps its plans, while a function in SQL is planned at every
+-- call.
 CREATE FUNCTION sessile_changed(state JSONB, delta JSONB) RETURNS JSONB
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
-    -- Joined to anything else, an object would become an item of a list, and its keys would be lost.
+    -- Joined to anything else, an object would become an item of a list, and its keys would be
+    -- lost.
     IF jsonb_typeof(state) <> 'object' THEN
         RAISE EXCEPTION 'the stored state is no JSON object' USING ERRCODE = 'data_corrupted';
     END IF;
@@ -49,12 +51,14 @@ BEGIN
         sessile_version = user_states.sessile_version + 1;
 END $$;
 
--- Appends events, in the order of the array, in one transaction; answers one row for each. Rows are locked
--- in google-adk's order (sessions, applications, users) and sorted, so that nobody waits in a circle.
+-- Appends events, in the order of the array, in one transaction; answers one row for each. Rows are
+-- locked in google-adk's order (sessions, applications, users) and sorted, so that nobody waits in
+-- a circle.
 CREATE FUNCTION sessile_append(commits JSONB)
 RETURNS TABLE (status TEXT, version BIGINT, update_time DOUBLE PRECISION, actual BIGINT)
 LANGUAGE plpgsql
--- Plans are made while the tables are small and kept when they are large: every row is looked up by its key.
+-- Plans are made while the tables are small and kept when they are large: every row is looked up by
+-- its key.
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
@@ -116,7 +120,8 @@ BEGIN
         INSERT INTO events (id, app_name, user_id, session_id, invocation_id, timestamp, event_data, sessile_seq)
         VALUES (c ->> 'event_id', c ->> 'app', c ->> 'user', c ->> 'id', c ->> 'invocation', moment, c -> 'event',
                 held.sessile_version + 1);
-        -- A changed session always has a changed time: that is how google-adk finds that its copy is stale.
+        -- A changed session always has a changed time: that is how google-adk finds that its copy
+        -- is stale.
         moment := CASE WHEN moment > held.at THEN moment ELSE held.at + interval '1 microsecond' END;
         UPDATE sessions s
            SET state = CASE WHEN sessile_changes(c -> 'session_delta')

@@ -1,5 +1,5 @@
--- What Sessile adds to google-adk's tables. Every added name starts with `sessile_`; google-adk neither
--- sees nor disturbs it.
+-- What Sessile adds to google-adk's tables. Every added name starts with `sessile_`; google-adk
+-- neither sees nor disturbs it.
 
 -- A session's revision, and its own state when it was created.
 ALTER TABLE sessions ADD COLUMN sessile_version BIGINT NOT NULL DEFAULT 0;

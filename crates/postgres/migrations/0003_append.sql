@@ -1,5 +1,5 @@
--- A changed session always has a changed time: that is how google-adk finds that its copy is stale. Far from 1970
--- numbers cannot tell microseconds apart, so the moment is longer there.
+-- A changed session always has a changed time: that is how google-adk finds that its copy is stale.
+-- Far from 1970 numbers cannot tell microseconds apart, so the moment is longer there.
 CREATE FUNCTION sessile_moment_after(before TIMESTAMP) RETURNS TIMESTAMP
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
@@ -9,15 +9,17 @@ BEGIN
     RETURN before + interval '64 microseconds';
 END $$;
 
--- Appends a whole batch of events a table at a time. Every row of a session or of shared state is written once,
--- however many events change it.
+-- Appends a whole batch of events a table at a time. Every row of a session or of shared state is
+-- written once, however many events change it.
 --
--- The commits are in arrays of the same length, in the order in which they are to be made; no event comes twice.
--- `places`, `user_places` and `app_places` say which of the listed sessions, users and applications a commit is about.
--- An expectation that is NULL is none; a delta that is NULL changes nothing, and else is as `sessile_changed` takes it.
+-- The commits are in arrays of the same length, in the order in which they are to be made; no event
+-- comes twice. `places`, `user_places` and `app_places` say which of the listed sessions, users and
+-- applications a commit is about. An expectation that is NULL is none; a delta that is NULL changes
+-- nothing, and else is as `sessile_changed` takes it.
 --
--- Plans are made while the tables are small and kept when they are large, so every row must be found by its key
--- whatever the planner thinks of the tables: by a fenced lookup (`OFFSET 0`) for each key, and by its place (`ctid`).
+-- Plans are made while the tables are small and kept when they are large, so every row must be
+-- found by its key whatever the planner thinks of the tables: by a fenced lookup (`OFFSET 0`) for
+-- each key, and by its place (`ctid`).
 CREATE OR REPLACE FUNCTION sessile_append_all(
     session_apps TEXT[], session_users TEXT[], session_ids TEXT[],
     user_apps TEXT[], user_ids TEXT[], app_names TEXT[],
@@ -44,8 +46,8 @@ DECLARE
     seen BIGINT[]; same BOOLEAN[];
     statuses TEXT[]; answer_versions BIGINT[]; answer_moments TIMESTAMP[]; actuals BIGINT[];
 BEGIN
-    -- Rows are locked in google-adk's order (sessions, applications, users), and each kind as it is listed, which is
-    -- sorted: so nobody waits in a circle.
+    -- Rows are locked in google-adk's order (sessions, applications, users), and each kind as it is
+    -- listed, which is sorted: so nobody waits in a circle.
     FOR held IN
         SELECT l.place, s.sessile_version, s.update_time AS at, s.state
           FROM unnest(session_apps, session_users, session_ids) WITH ORDINALITY AS l (app, usr, sid, place)
@@ -87,7 +89,8 @@ BEGIN
         END LOOP;
     END IF;
 
-    -- After the sessions are locked: whoever stored an event under one of these ids has committed it.
+    -- After the sessions are locked: whoever stored an event under one of these ids has committed
+    -- it.
     FOR held IN
         SELECT c.n, e.sessile_seq, e.event_data = c.data AS same
           FROM unnest(event_ids, places, events_data) WITH ORDINALITY AS c (id, place, data, n)

@@ -1,8 +1,10 @@
--- Reads a page of sessions without their events, the state that they share once, and no further than the page goes:
--- `most` sessions, or as many as take `max_bytes` as JSON with what they share, one at the least.
+-- Reads a page of sessions without their events, the state that they share once, and no further
+-- than the page goes: `most` sessions, or as many as take `max_bytes` as JSON with what they share,
+-- one at the least.
 --
--- A row is of one kind: 0 the state of the application, 1 the state of a user before the first of its sessions,
--- 2 a session, 3 says that there are more. Queries are planned for each call, because they differ.
+-- A row is of one kind: 0 the state of the application, 1 the state of a user before the first of
+-- its sessions, 2 a session, 3 says that there are more. Queries are planned for each call, because
+-- they differ.
 CREATE OR REPLACE FUNCTION sessile_list(
     of_app TEXT, of_user TEXT, after_seconds DOUBLE PRECISION, after_user TEXT, after_id TEXT,
     newest_first BOOLEAN, most BIGINT, max_bytes BIGINT

@@ -1,4 +1,5 @@
--- What is told of an operation that cannot be applied: the key, and what is stored under it unless it is absent.
+-- What is told of an operation that cannot be applied: the key, and what is stored under it unless
+-- it is absent.
 CREATE FUNCTION sessile_refused(prefix TEXT, evaluated sessile_evaluated) RETURNS JSONB
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN

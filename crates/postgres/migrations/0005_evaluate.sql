@@ -1,5 +1,5 @@
--- Computing what a change comes to, as `sessile_session::evaluate` does it in the other stores. The result of each
--- operation is the same, bit by bit.
+-- Computing what a change comes to, as `sessile_session::evaluate` does it in the other stores. The
+-- result of each operation is the same, bit by bit.
 
 -- A sum of floats as a number that stays a float: jsonb tells 1.0 from 1 by its scale.
 CREATE FUNCTION sessile_float(sum DOUBLE PRECISION) RETURNS NUMERIC
@@ -46,7 +46,8 @@ BEGIN
                     RETURN NULL;
                 END IF;
             ELSE
-                -- The first number that a 64-bit float rounds to infinity: 2^1024 less half of the last step.
+                -- The first number that a 64-bit float rounds to infinity: 2^1024 less half of the
+                -- last step.
                 IF greatest(abs(held), abs(total)) >= 179769313486231580793728971405303415079934132710037826936173778980444968292764750946649017977587207096330286416692887910946555547851940402630657488671505820681908902000708383676273854845817711531764475730270069855571366959622842914819860834936475292719074168444365510704342711559699508093042880177904174497792 THEN
                     RETURN NULL;
                 END IF;
@@ -104,9 +105,10 @@ LANGUAGE sql IMMUTABLE AS $$
      WHERE value ? field.name
 $$;
 
--- Computes a change of a scope: {"set": {name: value}, "remove": [names], "ops": {name: operations}}, each part left out
--- if it is empty. `names` are all names that change. `prefix` is that of shared state; a key that was written by hand
--- with its prefix is the same key, and is stored without it from then on. Of a session's own state nothing is undone.
+-- Computes a change of a scope: {"set": {name: value}, "remove": [names], "ops": {name:
+-- operations}}, each part left out if it is empty. `names` are all names that change. `prefix` is
+-- that of shared state; a key that was written by hand with its prefix is the same key, and is
+-- stored without it from then on. Of a session's own state nothing is undone.
 CREATE FUNCTION sessile_evaluate(state JSONB, delta JSONB, names TEXT[], prefix TEXT) RETURNS sessile_evaluated
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -118,7 +120,8 @@ DECLARE
     added JSONB;
     fields JSONB;
 BEGIN
-    -- Joined to anything else, an object would become an item of a list, and its keys would be lost.
+    -- Joined to anything else, an object would become an item of a list, and its keys would be
+    -- lost.
     IF jsonb_typeof(state) <> 'object' THEN
         RAISE EXCEPTION 'the stored state is no JSON object' USING ERRCODE = 'data_corrupted';
     END IF;
@@ -175,7 +178,8 @@ BEGIN
     RETURN answer;
 END $$;
 
--- A value for the note on what was overwritten: one that is long, or may be nested deeply, by its length and digest.
+-- A value for the note on what was overwritten: one that is long, or may be nested deeply, by its
+-- length and digest.
 CREATE FUNCTION sessile_told(value JSONB) RETURNS JSONB
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -188,8 +192,9 @@ BEGIN
                               'sha256', encode(sha256(convert_to(content, 'UTF8')), 'hex'));
 END $$;
 
--- Compares guards of one scope, [{"name", "read"?, "refuse"?}], with its state. NULL if all hold; else what differs:
--- {"refused": {"current": {key: value}, "absent": [keys]}?, "overwrote": {key: {"read"?, "found"?}}?}.
+-- Compares guards of one scope, [{"name", "read"?, "refuse"?}], with its state. NULL if all hold;
+-- else what differs: {"refused": {"current": {key: value}, "absent": [keys]}?, "overwrote": {key:
+-- {"read"?, "found"?}}?}.
 CREATE FUNCTION sessile_compare(state JSONB, guards JSONB, prefix TEXT, earlier JSONB) RETURNS JSONB
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -230,7 +235,8 @@ BEGIN
     RETURN answer;
 END $$;
 
--- How large a state is, if it is larger than a limit and has grown; NULL otherwise, also without a limit.
+-- How large a state is, if it is larger than a limit and has grown; NULL otherwise, also without a
+-- limit.
 CREATE FUNCTION sessile_too_large(state JSONB, before JSONB, max_bytes BIGINT) RETURNS BIGINT
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE

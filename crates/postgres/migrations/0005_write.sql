@@ -49,8 +49,9 @@ BEGIN
     END IF;
 END $$;
 
--- Changes shared state without a session. A second write with the same request id changes nothing and tells what the
--- first one was, and all changes since, newest first, with which its outcome can be computed from the current state.
+-- Changes shared state without a session. A second write with the same request id changes nothing
+-- and tells what the first one was, and all changes since, newest first, with which its outcome can
+-- be computed from the current state.
 CREATE FUNCTION sessile_write_scope(
     app TEXT, usr TEXT, delta JSONB, names TEXT[], seconds DOUBLE PRECISION,
     expected BIGINT, guards JSONB, max_bytes BIGINT, request TEXT, principal TEXT
@@ -122,8 +123,8 @@ BEGIN
     RETURN NEXT;
 END $$;
 
--- Creates a session with its events and changes of shared state. Creating the same incarnation again changes nothing:
--- that is how a lost connection is told from a session of another caller.
+-- Creates a session with its events and changes of shared state. Creating the same incarnation
+-- again changes nothing: that is how a lost connection is told from a session of another caller.
 CREATE FUNCTION sessile_create_session(new JSONB)
 RETURNS TABLE (
     status TEXT, update_time DOUBLE PRECISION, actual BIGINT, detail JSONB,

@@ -1,23 +1,26 @@
--- The history of what other programs write to shared state, and keys that they write with their prefix.
+-- The history of what other programs write to shared state, and keys that they write with their
+-- prefix.
 --
--- What must hold: a trigger never makes the statement of another program fail, whatever its rights and its search path
--- are. Sessile's own commits set the version and write their history themselves; no function is called for them.
+-- What must hold: a trigger never makes the statement of another program fail, whatever its rights
+-- and its search path are. Sessile's own commits set the version and write their history
+-- themselves; no function is called for them.
 
 -- The columns and triggers need the tables for a moment, in the order in which writers lock them.
 LOCK TABLE app_states, user_states, events, sessile_app_changes, sessile_user_changes IN ACCESS EXCLUSIVE MODE;
 
--- The last version that another program made. The triggers below set it, and it equals the version of the row only
--- while such a write is being made.
+-- The last version that another program made. The triggers below set it, and it equals the version
+-- of the row only while such a write is being made.
 ALTER TABLE app_states ADD COLUMN sessile_foreign BIGINT;
 ALTER TABLE user_states ADD COLUMN sessile_foreign BIGINT;
 
--- When a change was written, for how long it is kept; those from before count from now on. The default is the same for
--- all of them, so no table is rewritten.
+-- When a change was written, for how long it is kept; those from before count from now on. The
+-- default is the same for all of them, so no table is rewritten.
 ALTER TABLE sessile_app_changes ADD COLUMN written_at TIMESTAMP WITH TIME ZONE NOT NULL DEFAULT now();
 ALTER TABLE sessile_user_changes ADD COLUMN written_at TIMESTAMP WITH TIME ZONE NOT NULL DEFAULT now();
 
--- A state without prefixes in its keys. A key with its prefix is the same key as without. If a write left both, the one
--- counts that it changed; if it changed both, the one without prefix. Most states have none and are returned as they are.
+-- A state without prefixes in its keys. A key with its prefix is the same key as without. If a
+-- write left both, the one counts that it changed; if it changed both, the one without prefix. Most
+-- states have none and are returned as they are.
 CREATE FUNCTION sessile_fold(state JSONB, before JSONB, prefix TEXT) RETURNS JSONB
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -38,8 +41,8 @@ BEGIN
     RETURN state;
 END $$;
 
--- The change from one state to another, as the history has it; NULL is a row that is not there. What was before is not
--- known if one of them is no object.
+-- The change from one state to another, as the history has it; NULL is a row that is not there.
+-- What was before is not known if one of them is no object.
 CREATE FUNCTION sessile_foreign_change(old_state JSONB, new_state JSONB, prefix TEXT, version BIGINT) RETURNS JSON
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -66,8 +69,8 @@ BEGIN
     RETURN jsonb_build_array(change)::json;
 END $$;
 
--- Before a row is written: folds its keys, and gives it the version after its history. Of an INSERT … ON CONFLICT DO
--- UPDATE this is done to what the statement names `excluded` too.
+-- Before a row is written: folds its keys, and gives it the version after its history. Of an INSERT
+-- … ON CONFLICT DO UPDATE this is done to what the statement names `excluded` too.
 CREATE FUNCTION sessile_shared_written() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
@@ -91,8 +94,8 @@ BEGIN
     RETURN NEW;
 END $$;
 
--- After another program wrote a row: notes the change. The event that google-adk appends next, in the same transaction,
--- finds by the setting what it belongs to.
+-- After another program wrote a row: notes the change. The event that google-adk appends next, in
+-- the same transaction, finds by the setting what it belongs to.
 CREATE FUNCTION sessile_shared_changed() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
@@ -117,7 +120,8 @@ BEGIN
         usr := CASE TG_OP WHEN 'DELETE' THEN OLD.user_id ELSE NEW.user_id END;
         SELECT max(h.version) INTO newest FROM sessile_user_changes h WHERE h.app_name = app AND h.user_id = usr;
     END IF;
-    -- A row that was deleted while this one waited to be inserted has a version that could not be seen before.
+    -- A row that was deleted while this one waited to be inserted has a version that could not be
+    -- seen before.
     IF newest >= version THEN
         version := newest + 1;
         IF TG_OP <> 'DELETE' AND TG_ARGV[0] = 'app' THEN
@@ -181,7 +185,8 @@ BEGIN
     RETURN jsonb_build_array(jsonb_set(first, '{by}', (first -> 'by') || writer))::json;
 END $$;
 
--- google-adk changes the state first and then appends the event, in one transaction: the event says who it was.
+-- google-adk changes the state first and then appends the event, in one transaction: the event says
+-- who it was.
 CREATE OR REPLACE FUNCTION sessile_event_inserted() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE

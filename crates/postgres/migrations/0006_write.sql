@@ -1,4 +1,5 @@
--- As the function of this name with one argument less, with what a write overwrote; NULL if that is nothing.
+-- As the function of this name with one argument less, with what a write overwrote; NULL if that is
+-- nothing.
 CREATE FUNCTION sessile_store_scope(
     app TEXT, usr TEXT, new_state JSONB, new_version BIGINT, seconds DOUBLE PRECISION, request TEXT,
     changed_by JSONB, delta JSONB, undo TEXT, overwrote JSONB
@@ -21,9 +22,10 @@ BEGIN
     END IF;
 END $$;
 
--- Changes shared state without a session. What guards that report find is told in `detail` and in the history. A second
--- write with the same request id changes nothing and tells what the first one was, and all changes since, newest first,
--- with which its outcome can be computed from the current state.
+-- Changes shared state without a session. What guards that report find is told in `detail` and in
+-- the history. A second write with the same request id changes nothing and tells what the first one
+-- was, and all changes since, newest first, with which its outcome can be computed from the current
+-- state.
 CREATE OR REPLACE FUNCTION sessile_write_scope(
     app TEXT, usr TEXT, delta JSONB, names TEXT[], seconds DOUBLE PRECISION,
     expected BIGINT, guards JSONB, max_bytes BIGINT, request TEXT, principal TEXT

@@ -1,5 +1,6 @@
--- How many bytes the values of a state and their names take as JSON without spaces, as every store counts them. `jsonb`
--- prints a space after each comma and colon inside a value; outside of texts there are no other spaces.
+-- How many bytes the values of a state and their names take as JSON without spaces, as every store
+-- counts them. `jsonb` prints a space after each comma and colon inside a value; outside of texts
+-- there are no other spaces.
 CREATE FUNCTION sessile_json_bytes(state JSONB) RETURNS BIGINT
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
@@ -10,8 +11,8 @@ BEGIN
                 SELECT regexp_replace(entry.value::text, '"[^"\\]*(\\.[^"\\]*)*"', '', 'g') AS spaced) AS rest);
 END $$;
 
--- How large a state is, if it is larger than a limit and has grown; NULL otherwise, also without a limit. The size is
--- counted exactly only if it exceeds the limit with spaces.
+-- How large a state is, if it is larger than a limit and has grown; NULL otherwise, also without a
+-- limit. The size is counted exactly only if it exceeds the limit with spaces.
 CREATE OR REPLACE FUNCTION sessile_too_large(state JSONB, before JSONB, max_bytes BIGINT) RETURNS BIGINT
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE

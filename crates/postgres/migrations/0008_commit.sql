@@ -1,17 +1,20 @@
--- Appends a whole batch of events a table at a time. Every row of a session or of shared state is written once,
--- however many events change it. A commit that is refused has a status and changes nothing; its neighbours are
--- committed.
+-- Appends a whole batch of events a table at a time. Every row of a session or of shared state is
+-- written once, however many events change it. A commit that is refused has a status and changes
+-- nothing; its neighbours are committed.
 --
--- The commits are in arrays of the same length, in the order in which they are to be made; no event comes twice.
--- `places`, `user_places` and `app_places` say which of the listed sessions, users and applications a commit is about.
--- What is NULL is not there: an expectation, a delta (as `sessile_evaluate` takes it, with the names that it changes as
--- a text array; `changed_by` is who makes the commit, for the history), guards by scope, a limit, a point in the history since which events are wanted.
+-- The commits are in arrays of the same length, in the order in which they are to be made; no event
+-- comes twice. `places`, `user_places` and `app_places` say which of the listed sessions, users and
+-- applications a commit is about. What is NULL is not there: an expectation, a delta (as
+-- `sessile_evaluate` takes it, with the names that it changes as a text array; `changed_by` is who
+-- makes the commit, for the history), guards by scope, a limit, a point in the history since which
+-- events are wanted.
 --
--- A commit that wants the state of all scopes lists its user and application, so that they are locked: an answer is one
--- moment, that of its commit.
+-- A commit that wants the state of all scopes lists its user and application, so that they are
+-- locked: an answer is one moment, that of its commit.
 --
--- Rows are found by their whole key, in plain, partitioned and distributed tables alike. Plans are made while the
--- tables are small and kept when they are large, so every lookup by key is fenced (`OFFSET 0`) against other plans.
+-- Rows are found by their whole key, in plain, partitioned and distributed tables alike. Plans are
+-- made while the tables are small and kept when they are large, so every lookup by key is fenced
+-- (`OFFSET 0`) against other plans.
 CREATE OR REPLACE FUNCTION sessile_commit(
     session_apps TEXT[], session_users TEXT[], session_ids TEXT[],
     user_apps TEXT[], user_ids TEXT[], app_names TEXT[],
@@ -61,8 +64,8 @@ DECLARE
     -- What is added to the history of shared state, by commit.
     user_changes TEXT[]; app_changes TEXT[];
 BEGIN
-    -- Rows are locked in google-adk's order (sessions, applications, users), and each kind as it is listed, which is
-    -- sorted: two transactions never wait for each other in a circle.
+    -- Rows are locked in google-adk's order (sessions, applications, users), and each kind as it is
+    -- listed, which is sorted: two transactions never wait for each other in a circle.
     FOR held IN
         SELECT l.place, s.sessile_version, s.sessile_incarnation, s.sessile_bytes, s.update_time AS at, s.state,
                l.app, l.usr, l.sid
@@ -124,11 +127,12 @@ BEGIN
         END LOOP;
     END IF;
 
-    -- After the sessions are locked: a transaction that stored an event under one of these ids has committed it.
+    -- After the sessions are locked: a transaction that stored an event under one of these ids has
+    -- committed it.
     --
-    -- Without statistics, every index that begins with the application, user and session seems to cost the same as the
-    -- primary key, and reads all events of the session. Only the primary key gives the order by id, which an equality
-    -- would make meaningless; so the planner takes it.
+    -- Without statistics, every index that begins with the application, user and session seems to
+    -- cost the same as the primary key, and reads all events of the session. Only the primary key
+    -- gives the order by id, which an equality would make meaningless; so the planner takes it.
     FOR held IN
         SELECT c.n, e.sessile_seq, jsonb_build_array(
                    e.id, e.invocation_id, extract(epoch FROM e.timestamp)::double precision, e.event_data)::text AS event
@@ -159,8 +163,9 @@ BEGIN
         ELSIF expect_app[n] <> (CASE WHEN new_apps[ours] THEN 0 ELSE app_versions[ours] END) THEN
             statuses[n] := 'app'; actuals[n] := app_versions[ours]; CONTINUE;
         ELSE
-            -- Everything is computed before anything is changed. The size of a state is counted only if it may be too
-            -- large: the binary form of JSON takes at least a sixth of its text.
+            -- Everything is computed before anything is changed. The size of a state is counted
+            -- only if it may be too large: the binary form of JSON takes at least a sixth of its
+            -- text.
             differs := NULL; own := NULL; of_user := NULL; of_app := NULL;
             IF guards[n] IS NOT NULL THEN
                 IF guards[n] ? 'session' THEN

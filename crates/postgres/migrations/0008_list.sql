@@ -1,16 +1,19 @@
--- The order of lists. An index with a condition serves only queries that repeat the condition, here those of
--- `sessile_list_sessions`. Without it, the planner takes one of these for a lookup by key while the table has no
--- statistics, because all indexes then seem to cost the same; such a lookup reads all sessions of the application.
+-- The order of lists. An index with a condition serves only queries that repeat the condition, here
+-- those of `sessile_list_sessions`. Without it, the planner takes one of these for a lookup by key
+-- while the table has no statistics, because all indexes then seem to cost the same; such a lookup
+-- reads all sessions of the application.
 DROP INDEX sessile_sessions_of_user;
 DROP INDEX sessile_sessions_of_app;
 CREATE INDEX sessile_sessions_of_user ON sessions (app_name, user_id, update_time, id) WHERE sessile_version >= 0;
 CREATE INDEX sessile_sessions_of_app ON sessions (app_name, update_time, user_id, id) WHERE sessile_version >= 0;
 
--- Reads a page of sessions without their events, the state that they share once, and no further than the page goes:
--- `most` sessions, or as many as take `max_bytes` as JSON with what they share, one at the least.
+-- Reads a page of sessions without their events, the state that they share once, and no further
+-- than the page goes: `most` sessions, or as many as take `max_bytes` as JSON with what they share,
+-- one at the least.
 --
--- A row is of one kind: 0 the state of the application, 1 the state of a user before the first of its sessions,
--- 2 a session, 3 says that there are more. Queries are planned for each call, because they differ.
+-- A row is of one kind: 0 the state of the application, 1 the state of a user before the first of
+-- its sessions, 2 a session, 3 says that there are more. Queries are planned for each call, because
+-- they differ.
 CREATE OR REPLACE FUNCTION sessile_list_sessions(
     of_app TEXT, of_user TEXT, after_seconds DOUBLE PRECISION, after_user TEXT, after_id TEXT,
     newest_first BOOLEAN, most BIGINT, max_bytes BIGINT

@@ -13,8 +13,8 @@ use crate::failure::{is_locked, is_lost, is_victim};
 use crate::patience::{client, is_broken, located, wait};
 use crate::write;
 
-/// Commits together what waits, and answers it. Returns what could not be done because somebody else held a row
-/// for longer than `patience`; nothing of that is stored.
+/// Commits together what waits, and answers it. Returns what could not be done because somebody
+/// else held a row for longer than `patience`; nothing of that is stored.
 pub(crate) async fn commit(pool: &Pool, waiting: Vec<Waiting>, patience: Duration) -> Vec<Waiting> {
     match append(pool, &waiting, patience).await {
         Ok(rows) => answer(waiting, &rows),

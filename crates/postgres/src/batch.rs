@@ -9,8 +9,8 @@ use tokio_postgres::types::ToSql;
 
 use crate::json::{self, Fields, ScopeTexts};
 
-/// A call with the columns of a [`Batch`]. The setting holds for this statement, and is made before the call because
-/// that needs its result.
+/// A call with the columns of a [`Batch`]. The setting holds for this statement, and is made before
+/// the call because that needs its result.
 pub(crate) const APPEND: &str = "
     SELECT status, version, update_time, incarnation, actual, detail::text, known, earlier,
            session_state, user_state, user_version, app_state, app_version
@@ -21,9 +21,10 @@ pub(crate) const APPEND: &str = "
         CASE WHEN set.patience IS NOT NULL THEN $30::boolean[] END)
 ";
 
-/// The rows that a commit locks: its session's, and those of the scopes that it is about, the largest last. A commit that
-/// answers with the state of all scopes locks them too: they must not change between being read and its commit, or
-/// another reader could see the two in the other order.
+/// The rows that a commit locks: its session's, and those of the scopes that it is about, the
+/// largest last. A commit that answers with the state of all scopes locks them too: they must not
+/// change between being read and its commit, or another reader could see the two in the other
+/// order.
 pub(crate) fn needed(commit: &Commit) -> impl Iterator<Item = Address> + use<> {
     let user = needs_user(commit).then(|| Address::Scope(ScopeKey::user_of(&commit.key)));
     let app = needs_app(commit).then(|| Address::Scope(ScopeKey::app_of(&commit.key)));
@@ -59,7 +60,8 @@ pub(crate) struct Texts {
 impl Texts {
     /// # Errors
     ///
-    /// [`SessionError::InvalidEvent`] or [`SessionError::InvalidState`] if PostgreSQL cannot hold it.
+    /// [`SessionError::InvalidEvent`] or [`SessionError::InvalidState`] if PostgreSQL cannot hold
+    /// it.
     pub(crate) fn new(commit: &Commit) -> Result<Self, SessionError> {
         // State first: its errors name the key, and the event repeats it.
         let app = json::delta(&commit.delta.app, Scope::App)?;

@@ -1,7 +1,7 @@
 //! The task that appends: events that wait are committed together, in one round trip.
 //!
-//! A row that somebody else holds must not stop the events that do not need it: what needs it is put on a
-//! [lane](crate::lanes) of its own, and waits there.
+//! A row that somebody else holds must not stop the events that do not need it: what needs it is
+//! put on a [lane](crate::lanes) of its own, and waits there.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,8 +22,8 @@ const LARGEST_BATCH: usize = 256;
 /// Queue capacity. When it is full, callers wait for a free slot.
 const LONGEST_QUEUE: usize = 4096;
 
-/// How long the events of all sessions wait for a row together, before it is found out which it is. Longer than
-/// others need for a commit.
+/// How long the events of all sessions wait for a row together, before it is found out which it is.
+/// Longer than others need for a commit.
 const PATIENCE: Duration = Duration::from_millis(300);
 
 /// How often they wait, each time longer, if no row is found that somebody holds.
@@ -31,7 +31,8 @@ const SEARCHES: u32 = 3;
 
 pub(crate) const ACTION: &str = "append an event";
 
-/// Hands events to the task, which ends after what was handed over when this is finished or dropped.
+/// Hands events to the task, which ends after what was handed over when this is finished or
+/// dropped.
 pub(crate) struct Committer {
     /// `None` since it was finished. A std mutex: it is never held across an `.await`.
     queue: Mutex<Option<mpsc::Sender<Waiting>>>,
@@ -106,7 +107,8 @@ async fn run(pool: Pool, mut queue: mpsc::Receiver<Waiting>) {
     lanes.finish().await;
 }
 
-/// A batch of what comes. An event must not be in it twice: the second one is `left` for the next batch.
+/// A batch of what comes. An event must not be in it twice: the second one is `left` for the next
+/// batch.
 pub(crate) fn gathered(
     mut next: impl FnMut() -> Option<Waiting>,
     left: &mut Option<Waiting>,
@@ -124,7 +126,8 @@ pub(crate) fn gathered(
     waiting
 }
 
-/// Commits a batch; what needs a row that somebody else holds goes on a lane, the rest is committed without it.
+/// Commits a batch; what needs a row that somebody else holds goes on a lane, the rest is committed
+/// without it.
 async fn commit_or_set_aside(pool: &Pool, lanes: &Lanes, mut waiting: Vec<Waiting>) {
     let mut searches = 0;
     while !waiting.is_empty() {
@@ -137,7 +140,8 @@ async fn commit_or_set_aside(pool: &Pool, lanes: &Lanes, mut waiting: Vec<Waitin
             Ok(held) if !held.is_empty() => waiting = lanes.set_aside(waiting, &held),
             Ok(_) | Err(_) => searches += 1,
         }
-        // A row that is being inserted is not seen: whoever shares the largest scope waits together.
+        // A row that is being inserted is not seen: whoever shares the largest scope waits
+        // together.
         if searches == SEARCHES {
             lanes.set_all_aside(std::mem::take(&mut waiting));
         }

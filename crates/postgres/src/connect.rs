@@ -61,7 +61,8 @@ impl Connector {
     }
 }
 
-/// Lets the connection do its work until it is closed. Whoever waits for an answer hears of an error.
+/// Lets the connection do its work until it is closed. Whoever waits for an answer hears of an
+/// error.
 fn drive(connection: impl Future<Output = Result<(), Error>> + Send + 'static) -> JoinHandle<()> {
     tokio::spawn(async move { drop(connection.await) })
 }
@@ -90,8 +91,8 @@ fn was_reached(error: &Error) -> bool {
         })
 }
 
-/// Of two errors the one that says more: that no rule lets this kind of connection in only says that it was
-/// the wrong kind.
+/// Of two errors the one that says more: that no rule lets this kind of connection in only says
+/// that it was the wrong kind.
 fn more_telling(first: Error, second: Error) -> Error {
     let is_wrong_kind = |error: &Error| {
         error.code() == Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION)

@@ -13,8 +13,8 @@ use crate::url;
 /// How the server is reached.
 #[derive(Debug, Clone)]
 pub struct PostgresOptions {
-    /// Host, database, user, timeouts: everything of the connection itself, but for TLS: its `ssl_mode` does
-    /// not count.
+    /// Host, database, user, timeouts: everything of the connection itself, but for TLS: its
+    /// `ssl_mode` does not count.
     pub config: Config,
     /// How connections are encrypted.
     pub tls: TlsOptions,
@@ -30,20 +30,21 @@ impl PostgresOptions {
         Self { config, tls: TlsOptions::default(), pool_size: 16, pool_timeout: Duration::from_secs(30) }
     }
 
-    /// Options from a URL as google-adk takes it: `postgresql://user:password@host:port/database`, also
-    /// `postgres://` and `postgresql+asyncpg://`. Beside libpq's parameters, with `sslmode`, `sslrootcert`,
-    /// `sslcert` and `sslkey`, there are asyncpg's `ssl`, and `pool_size` and `pool_timeout` (in seconds).
+    /// Options from a URL as google-adk takes it: `postgresql://user:password@host:port/database`,
+    /// also `postgres://` and `postgresql+asyncpg://`. Beside libpq's parameters, with `sslmode`,
+    /// `sslrootcert`, `sslcert` and `sslkey`, there are asyncpg's `ssl`, and `pool_size` and
+    /// `pool_timeout` (in seconds).
     ///
     /// # Errors
     ///
-    /// [`SessionError::Unusable`] if the URL cannot be understood. Its text does not repeat the URL,
-    /// which holds a password.
+    /// [`SessionError::Unusable`] if the URL cannot be understood. Its text does not repeat the
+    /// URL, which holds a password.
     pub fn from_url(url: &str) -> Result<Self, SessionError> {
         url::read(url)
     }
 
-    /// A pool of connections with these options. [`PostgresStore::with_pool`](crate::PostgresStore::with_pool)
-    /// takes this or any other.
+    /// A pool of connections with these options.
+    /// [`PostgresStore::with_pool`](crate::PostgresStore::with_pool) takes this or any other.
     ///
     /// # Errors
     ///

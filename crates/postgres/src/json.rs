@@ -18,8 +18,8 @@ pub(crate) fn raw<T: Serialize + ?Sized>(value: &T) -> Result<Box<RawValue>, Ses
     RawValue::from_string(text).map_err(doing("write JSON"))
 }
 
-/// Anything as a JSON text in which every float looks like one. `jsonb` writes out exponents, so that `1e16` would
-/// come back as an integer.
+/// Anything as a JSON text in which every float looks like one. `jsonb` writes out exponents, so
+/// that `1e16` would come back as an integer.
 fn text<T: Serialize + ?Sized>(value: &T) -> Result<String, serde_json::Error> {
     let mut bytes = Vec::with_capacity(256);
     value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, WithoutExponent))?;
@@ -38,8 +38,8 @@ impl Formatter for WithoutExponent {
     }
 }
 
-/// What a change of one scope takes to the server: the delta as `sessile_evaluate` takes it, and the names that it
-/// changes as a text array.
+/// What a change of one scope takes to the server: the delta as `sessile_evaluate` takes it, and
+/// the names that it changes as a text array.
 pub(crate) struct ScopeTexts {
     pub(crate) delta: String,
     pub(crate) names: String,

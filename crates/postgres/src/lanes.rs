@@ -1,7 +1,8 @@
 //! Lanes beside the batch of all sessions, for events that need a row that somebody else holds.
 //!
-//! A lane commits what it holds together, as the batch does, but may wait. While it has something to do, later events
-//! that need its row, or one of its sessions, line up on it: so the order of each session is kept.
+//! A lane commits what it holds together, as the batch does, but may wait. While it has something
+//! to do, later events that need its row, or one of its sessions, line up on it: so the order of
+//! each session is kept.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +16,8 @@ use crate::append::commit;
 use crate::batch::{needed, session};
 use crate::committer::{ACTION, Waiting, gathered};
 
-/// How long a lane waits for its row with a connection in its hand, before others may have the connection.
+/// How long a lane waits for its row with a connection in its hand, before others may have the
+/// connection.
 const PATIENCE: Duration = Duration::from_millis(250);
 
 /// How long it then goes without.

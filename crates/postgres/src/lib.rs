@@ -1,7 +1,7 @@
 //! Sessions in PostgreSQL.
 //!
-//! The tables are those of google-adk's `DatabaseSessionService`, so that Python and Sessile share one
-//! database, in turns or at the same time. An append is one round trip; events that wait are
+//! The tables are those of google-adk's `DatabaseSessionService`, so that Python and Sessile share
+//! one database, in turns or at the same time. An append is one round trip; events that wait are
 //! committed together.
 
 mod addresses;

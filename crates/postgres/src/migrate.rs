@@ -40,12 +40,13 @@ const MIGRATIONS: &[(i32, &str)] = &[
     (8, include_str!("../migrations/0008_commit.sql")),
 ];
 
-/// How long a migration waits for tables that writers use, before it lets them go on and tries again. Other writers
-/// queue behind a lock that is waited for, so it must not be long.
+/// How long a migration waits for tables that writers use, before it lets them go on and tries
+/// again. Other writers queue behind a lock that is waited for, so it must not be long.
 const PATIENCE: &str = "SET LOCAL lock_timeout = '2s'";
 
-/// Keeps writers out while the tables are extended. All tables are locked at once, in the order in which writers lock
-/// them: a writer that waits for the migration then holds no table that the migration waits for.
+/// Keeps writers out while the tables are extended. All tables are locked at once, in the order in
+/// which writers lock them: a writer that waits for the migration then holds no table that the
+/// migration waits for.
 const TABLES: &str = "LOCK TABLE sessions, app_states, user_states, events IN ACCESS EXCLUSIVE MODE";
 
 /// How often it tries.

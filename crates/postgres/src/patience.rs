@@ -45,8 +45,8 @@ where
     }
 }
 
-/// Runs a statement that has the same effect and answer when it runs twice, until a connection holds. If none does, it
-/// may have been done by an attempt whose answer was lost.
+/// Runs a statement that has the same effect and answer when it runs twice, until a connection
+/// holds. If none does, it may have been done by an attempt whose answer was lost.
 pub(crate) async fn write_again(
     pool: &Pool,
     doing: (&'static str, &'static str),
@@ -75,8 +75,8 @@ pub(crate) async fn write_again(
     }
 }
 
-/// Runs a statement that must not run twice. Until it is sent, a broken connection is replaced; after that it is not
-/// known whether it was done, and `advice` says how to find out.
+/// Runs a statement that must not run twice. Until it is sent, a broken connection is replaced;
+/// after that it is not known whether it was done, and `advice` says how to find out.
 pub(crate) async fn write(
     pool: &Pool,
     (action, advice): (&'static str, &'static str),

@@ -20,8 +20,8 @@ impl PostgresSchema {
     ///
     /// # Errors
     ///
-    /// [`SessionError::Unusable`] if it cannot be used as it is; [`SessionError::Backend`] if the server
-    /// cannot be reached.
+    /// [`SessionError::Unusable`] if it cannot be used as it is; [`SessionError::Backend`] if the
+    /// server cannot be reached.
     pub async fn of(options: &PostgresOptions) -> Result<Self, SessionError> {
         let mut client = client(&options.pool()?).await?;
         let transaction = client.transaction().await.map_err(doing("look at the tables"))?;

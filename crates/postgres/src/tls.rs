@@ -13,8 +13,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use crate::connection::unusable;
 use crate::verify::{Check, Verifier};
 
-/// How a connection is encrypted. The default encrypts if the server can, and trusts whoever answers, as
-/// libpq does.
+/// How a connection is encrypted. The default encrypts if the server can, and trusts whoever
+/// answers, as libpq does.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TlsOptions {
     /// Whether to encrypt, and what to ask of the server (`sslmode`).
@@ -41,7 +41,8 @@ pub enum TlsMode {
     Require,
     /// Encrypt, and check that the certificate is signed by somebody we trust.
     VerifyCa,
-    /// Encrypt, and check that the certificate is signed by somebody we trust and made for this host.
+    /// Encrypt, and check that the certificate is signed by somebody we trust and made for this
+    /// host.
     VerifyFull,
 }
 

@@ -85,8 +85,8 @@ impl Trust {
 }
 
 /// Whether a certificate was refused only because it may sign others. A server that signs its own
-/// certificate often has such a one; if it is itself what we trust, it is right. Its dates were looked at
-/// before.
+/// certificate often has such a one; if it is itself what we trust, it is right. Its dates were
+/// looked at before.
 fn is_authority(error: &Error) -> bool {
     let Error::InvalidCertificate(CertificateError::Other(other)) = error else { return false };
     matches!(other.0.downcast_ref(), Some(webpki::Error::CaUsedAsEndEntity))

@@ -137,7 +137,8 @@ async fn a_database_of_any_earlier_migration_is_brought_up_to_date() {
 async fn a_database_is_migrated_while_others_write_to_it() {
     for migration in [4, 5, 7] {
         let url = old_database(migration).await;
-        // As google-adk writes: sessions first, then shared state, then the event, in one transaction.
+        // As google-adk writes: sessions first, then shared state, then the event, in one
+        // transaction.
         let writers: Vec<_> = (0..3)
         .map(|writer| {
             let url = url.clone();

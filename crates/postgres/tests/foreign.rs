@@ -48,7 +48,8 @@ async fn a_key_that_is_written_with_its_prefix_is_folded_over_the_one_that_is_th
     let service = SessionService::new(connect(&url).await);
     service.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
     service.write_app_state("shop", json!({"version": "0.9", "keep": 1.5})).await.unwrap();
-    // The statement of a team that seeds its application by SQL, with the prefixes that it sees in code.
+    // The statement of a team that seeds its application by SQL, with the prefixes that it sees in
+    // code.
     let upsert = async |state: &str| {
         let statement = format!(
             "INSERT INTO app_states (app_name, state, update_time) VALUES ('shop', '{state}'::jsonb, now())
@@ -119,7 +120,8 @@ async fn plain_sql_is_recorded_as_the_difference_and_sessiles_own_writes_once() 
     for (version, points) in [(1, 5), (2, 1000), (3, 1), (4, 2)] {
         assert_eq!(json!(service.scope_state_at(&user(), version).await.unwrap()), json!({"points": points}));
     }
-    // A state that is no object is another program's business; the history says that it was written.
+    // A state that is no object is another program's business; the history says that it was
+    // written.
     sql(&url, "UPDATE user_states SET state = '[1]'").await;
     sql(&url, r#"UPDATE user_states SET state = '{"user:points": 3}'"#).await;
     let change = newest(&service, &user()).await;

@@ -1,4 +1,5 @@
-//! Which indexes the statements of the commit path use while the tables have no statistics, as in a new database.
+//! Which indexes the statements of the commit path use while the tables have no statistics, as in a
+//! new database.
 
 mod support;
 
@@ -11,14 +12,16 @@ use tokio_postgres::NoTls;
 
 const EVENTS: i64 = 50;
 
-/// How often each index of the sessions and events was used; connections tell it when they are idle for a while, or end.
+/// How often each index of the sessions and events was used; connections tell it when they are idle
+/// for a while, or end.
 const USED: &str = "
     SELECT indexrelname::text, idx_scan FROM pg_stat_user_indexes
      WHERE schemaname = current_schema() AND relname IN ('sessions', 'events')
 ";
 
-/// Without statistics all indexes seem to cost the same to the planner, and one that does not have the whole key reads
-/// the whole history of a session, or all sessions of an application, for every append.
+/// Without statistics all indexes seem to cost the same to the planner, and one that does not have
+/// the whole key reads the whole history of a session, or all sessions of an application, for every
+/// append.
 #[tokio::test]
 async fn an_append_finds_its_rows_by_their_primary_keys_in_a_new_database() {
     let url = new_schema().await;

@@ -10,8 +10,8 @@ use crate::error::ApiError;
 use crate::etag::Tag;
 use crate::redact::redacted;
 
-/// The room that an answer gets to begin with, in bytes: enough for an event, and no more than the allocator
-/// keeps at hand.
+/// The room that an answer gets to begin with, in bytes: enough for an event, and no more than the
+/// allocator keeps at hand.
 const USUAL: usize = 1000;
 
 /// The room for each event of a session.

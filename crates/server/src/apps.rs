@@ -46,8 +46,8 @@ impl App {
         self
     }
 
-    /// With a live agent for `/run_live`. The function is given the description of a session that is attached to the stored
-    /// one, describes it further, and connects it.
+    /// With a live agent for `/run_live`. The function is given the description of a session that
+    /// is attached to the stored one, describes it further, and connects it.
     #[must_use]
     pub fn with_live<Fut: Future<Output = Result<LiveHandle, LiveError>> + Send + 'static>(
         mut self,

@@ -1,4 +1,5 @@
-//! Artifacts of a session. A name may hold slashes, so what follows `artifacts/` is taken apart here.
+//! Artifacts of a session. A name may hold slashes, so what follows `artifacts/` is taken apart
+//! here.
 
 use std::sync::Arc;
 

@@ -88,8 +88,8 @@ impl FromRequest<Shared> for Body {
     }
 }
 
-/// Waits for a body as long as a client may take to send it. Most bodies came with the head of their request, and need
-/// no timer.
+/// Waits for a body as long as a client may take to send it. Most bodies came with the head of
+/// their request, and need no timer.
 async fn in_time(
     limit: Duration,
     reading: impl Future<Output = Result<Vec<u8>, ApiError>>,

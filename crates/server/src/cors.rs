@@ -7,8 +7,8 @@ use tower_http::cors::{AllowHeaders, AllowMethods, AllowOrigin, CorsLayer};
 use crate::server::Shared;
 use crate::sessions::append::UPDATE_TIME;
 
-/// The headers with which pages of the allowed origins may read answers; `None` without such origins.
-/// What is left to do then, [`instead`] and [`mark`] do for less than a layer costs.
+/// The headers with which pages of the allowed origins may read answers; `None` without such
+/// origins. What is left to do then, [`instead`] and [`mark`] do for less than a layer costs.
 pub(crate) fn layer(shared: &Shared) -> Option<CorsLayer> {
     if !shared.guard.has_origins() {
         return None;
@@ -37,7 +37,8 @@ pub(crate) fn instead(shared: &Shared, request: &Request) -> Option<Response> {
     Some(response)
 }
 
-/// Tells caches that an answer depends on the origin, if no origin is allowed; otherwise the layer does.
+/// Tells caches that an answer depends on the origin, if no origin is allowed; otherwise the layer
+/// does.
 pub(crate) fn mark(shared: &Shared, headers: &mut HeaderMap) {
     if !shared.guard.has_origins() {
         headers.append(VARY, HeaderValue::from_static("origin"));

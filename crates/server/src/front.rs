@@ -22,8 +22,8 @@ static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 #[derive(Clone)]
 pub(crate) struct FrontLayer(pub(crate) Shared);
 
-/// What stands before a route. It is a service of its own, and not one of axum's middleware functions,
-/// because those copy the route and box it once more for every request.
+/// What stands before a route. It is a service of its own, and not one of axum's middleware
+/// functions, because those copy the route and box it once more for every request.
 #[derive(Clone)]
 pub(crate) struct Front<S> {
     route: S,
@@ -59,7 +59,8 @@ where
         let (id, method) = (request_id(request.headers(), &shared), request.method().clone());
         let matched = request.extensions().get::<MatchedPath>().cloned();
         let route = matched.as_ref().map_or("unknown", MatchedPath::as_str);
-        // Texts that need no escapes are given as they are: quoting them takes most of a span's time.
+        // Texts that need no escapes are given as they are: quoting them takes most of a span's
+        // time.
         let span = tracing::info_span!("request", id = %id.to_str().unwrap_or(""), %method, %route);
         let answer = span.in_scope(|| {
             let request = admitted(&shared, route, request)?;

@@ -1,8 +1,9 @@
 //! Whose pages may send requests here.
 //!
-//! A browser lets any page send requests to a server on this computer, and lets a rebound DNS name pretend
-//! to be it. So a request with an `Origin` must come from this server's own pages or from one that is
-//! allowed; and a server that listens on a loopback address answers only under a loopback name.
+//! A browser lets any page send requests to a server on this computer, and lets a rebound DNS name
+//! pretend to be it. So a request with an `Origin` must come from this server's own pages or from
+//! one that is allowed; and a server that listens on a loopback address answers only under a
+//! loopback name.
 
 use std::net::IpAddr;
 
@@ -31,7 +32,8 @@ impl Guard {
         self.on_loopback.is_some()
     }
 
-    /// Accepts these origins too; `*` is all of them, `regex:…` those that a pattern fits as a whole.
+    /// Accepts these origins too; `*` is all of them, `regex:…` those that a pattern fits as a
+    /// whole.
     pub(crate) fn allow(&mut self, origins: &[String]) -> Result<(), regex::Error> {
         for origin in origins {
             match origin.strip_prefix("regex:") {

@@ -1,9 +1,9 @@
 //! How long a client may take to send the head of a request, with one timer for each connection.
 //!
-//! hyper begins a timer for every request and cancels it when the head is there. Each one is earlier than everything
-//! that the runtime waits for, so each one wakes the thread that waits for connections: a system call and a change of
-//! threads for every request. Here a connection keeps its timer. When that goes off before the deadline of the
-//! current head, it is set again.
+//! hyper begins a timer for every request and cancels it when the head is there. Each one is
+//! earlier than everything that the runtime waits for, so each one wakes the thread that waits for
+//! connections: a system call and a change of threads for every request. Here a connection keeps
+//! its timer. When that goes off before the deadline of the current head, it is set again.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};

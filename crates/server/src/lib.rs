@@ -60,8 +60,8 @@ pub use server::Server;
 
 use server::Shared;
 
-/// The server as a router, for tests and for those who serve it in their own way. [`serve()`] does more:
-/// it bounds connections and shuts down with grace.
+/// The server as a router, for tests and for those who serve it in their own way. [`serve()`] does
+/// more: it bounds connections and shuts down with grace.
 pub fn router(server: Server) -> Router {
     assemble(&server.share())
 }

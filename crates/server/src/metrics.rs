@@ -52,7 +52,8 @@ pub(crate) struct Metrics {
 #[derive(Default)]
 struct Requests {
     statuses: Mutex<BTreeMap<u16, u64>>,
-    /// How many took at most each bound and more than the one before; the last took longer than all.
+    /// How many took at most each bound and more than the one before; the last took longer than
+    /// all.
     buckets: [AtomicU64; BOUNDS.len() + 1],
     microseconds: AtomicU64,
 }

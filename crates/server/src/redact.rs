@@ -1,9 +1,9 @@
 //! Taking the secrets of credentials out of what is sent.
 //!
-//! Agents store credentials in events and state. Whoever reads a session over HTTP gets it without the
-//! passwords, tokens and keys inside what looks like a credential. Texts that cannot hold a
-//! credential, which are nearly all, are sent as they are. google-adk's own notes in events are taken out
-//! too.
+//! Agents store credentials in events and state. Whoever reads a session over HTTP gets it without
+//! the passwords, tokens and keys inside what looks like a credential. Texts that cannot hold a
+//! credential, which are nearly all, are sent as they are. google-adk's own notes in events are
+//! taken out too.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -23,8 +23,8 @@ pub(crate) fn redacted(json: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// What a text with something to take out holds at least one of. Escapes could hide a name, so a text
-/// with one is looked at too.
+/// What a text with something to take out holds at least one of. Escapes could hide a name, so a
+/// text with one is looked at too.
 static MARKS: LazyLock<Regex> = LazyLock::new(|| {
     let marks = concat!(
         "authType|auth_type|adk_request_credential|AuthCredential|auth_credential|",

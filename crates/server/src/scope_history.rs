@@ -238,8 +238,8 @@ pub(crate) async fn state_at(
     }
 }
 
-/// What a write overwrote, as a header: JSON in ASCII, keys as the request named them. A long report names the keys
-/// alone; the history has all of it.
+/// What a write overwrote, as a header: JSON in ASCII, keys as the request named them. A long
+/// report names the keys alone; the history has all of it.
 pub(crate) fn overwrote_header(
     overwrote: &sessile_session::OverwriteNotes,
 ) -> Result<Option<HeaderValue>, ApiError> {

@@ -19,17 +19,20 @@ use crate::limits::Limits;
 use crate::server::{Server, Shared};
 use crate::slow::Patient;
 
-/// What a connection may hold before its request is understood; headers fit in, bodies are read in pieces.
+/// What a connection may hold before its request is understood; headers fit in, bodies are read in
+/// pieces.
 const BUFFER: usize = 64 * 1024;
 
 /// Serves connections until `shutdown` comes; then finishes what was begun.
 ///
-/// New runs are refused from then on, and connections close after their answer. What is still running
-/// when the grace time of [`Server::with_grace`] is over is ended cleanly: a run's session stays usable.
+/// New runs are refused from then on, and connections close after their answer. What is still
+/// running when the grace time of [`Server::with_grace`] is over is ended cleanly: a run's session
+/// stays usable.
 ///
 /// # Errors
 ///
-/// If the listener has no address. A connection that cannot be accepted is logged, and others go on.
+/// If the listener has no address. A connection that cannot be accepted is logged, and others go
+/// on.
 pub async fn serve(
     listener: TcpListener,
     mut server: Server,

@@ -1,7 +1,7 @@
 //! What recent runs did and how long it took, as spans made from their events.
 //!
-//! A run is a span, each agent in it, each answer of a model and each call of a tool. They are kept in
-//! memory, the newest few thousand, for the web UI; `tracing` carries the same to other places.
+//! A run is a span, each agent in it, each answer of a model and each call of a tool. They are kept
+//! in memory, the newest few thousand, for the web UI; `tracing` carries the same to other places.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,6 @@
-//! A voice support desk: it finds out who calls and about which order, looks the order up while the talk goes on, and
-//! notices when the caller loses patience. The other side is a local server that plays the caller and the model.
+//! A voice support desk: it finds out who calls and about which order, looks the order up while the
+//! talk goes on, and notices when the caller loses patience. The other side is a local server that
+//! plays the caller and the model.
 //!
 //! `cargo run -p sessile --example live_support`
 
@@ -58,7 +59,8 @@ async fn desk() -> Result<Vec<String>, Box<dyn Error>> {
         ))
         .tool(
             LiveTool::function("find_order", "Looks an order up", async |order: Order, ctx: ToolContext| {
-                // A slow warehouse: it answers when the caller has lost patience, on a busy machine too.
+                // A slow warehouse: it answers when the caller has lost patience, on a busy machine
+                // too.
                 while !ctx.state().contains("impatient") {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                 }

@@ -8,8 +8,8 @@ use sessile::postgres::PostgresStore;
 use sessile::{CreateSession, Event, EventActions, Expect, SessionKey, SessionService};
 use tokio_postgres::NoTls;
 
-/// Keys may be written with their prefix, as here, or without it, as google-adk stores them: both are
-/// read as the same key.
+/// Keys may be written with their prefix, as here, or without it, as google-adk stores them: both
+/// are read as the same key.
 const PREDEFINED: &str = r#"
     INSERT INTO app_states (app_name, state, update_time)
     VALUES ('my_app', '{"app:version": "1.0.0", "app:tax_rate": 0.08}'::jsonb, NOW())

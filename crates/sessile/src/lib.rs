@@ -1,8 +1,9 @@
 //! Keeps the state of AI agents.
 //!
 //! This crate is the front door: everything an application needs, by name, from the crates that
-//! implement it. The feature `agents` brings agents, models, artifacts and memory; `live` live sessions;
-//! `server` the REST API of ADK; `sqlite` and `postgres` the stores. `agents` and `sqlite` are on unless turned off.
+//! implement it. The feature `agents` brings agents, models, artifacts and memory; `live` live
+//! sessions; `server` the REST API of ADK; `sqlite` and `postgres` the stores. `agents` and
+//! `sqlite` are on unless turned off.
 
 #[cfg(feature = "agents")]
 pub use sessile_agent as agent;

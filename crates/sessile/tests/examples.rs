@@ -1,7 +1,7 @@
 //! Every example runs and prints what `tests/expected` says it prints, all of it.
 //!
-//! `cargo test -p sessile` builds the examples before it runs this. To add one: its source in `examples/`, its
-//! output in `tests/expected/`, and a test here.
+//! `cargo test -p sessile` builds the examples before it runs this. To add one: its source in
+//! `examples/`, its output in `tests/expected/`, and a test here.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -114,8 +114,8 @@ fn binary(name: &str) -> PathBuf {
     binary
 }
 
-/// Runs an example on a new database of the PostgreSQL that `./test` starts. Without one it fails: what was not
-/// tried did not pass.
+/// Runs an example on a new database of the PostgreSQL that `./test` starts. Without one it fails:
+/// what was not tried did not pass.
 async fn run_on_postgres(name: &'static str) {
     let server = std::env::var("SESSILE_TEST_POSTGRES")
         .expect("SESSILE_TEST_POSTGRES names a PostgreSQL; `./test` starts one, or set it to postgresql://user@host/database");

@@ -37,8 +37,8 @@ pub struct KeyChange<'a> {
     /// The operations, if the key was operated on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ops: Option<&'a Operations>,
-    /// Whether the change does not tell the whole values: it is kept as what it added to a list or an object, or the
-    /// state before it is not known.
+    /// Whether the change does not tell the whole values: it is kept as what it added to a list or
+    /// an object, or the state before it is not known.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
 }

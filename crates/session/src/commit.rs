@@ -23,14 +23,16 @@ pub struct Commit {
     pub expect: Expect,
     /// The values that its changes were computed from, by scope.
     pub guards: ScopedGuards,
-    /// How large a scope's state may become by it: the bytes of its names, and of its values as JSON without spaces. A
-    /// commit that does not let a scope grow is committed however large the scope is.
+    /// How large a scope's state may become by it: the bytes of its names, and of its values as
+    /// JSON without spaces. A commit that does not let a scope grow is committed however large the
+    /// scope is.
     pub max_scope_bytes: Option<usize>,
     /// What the answer tells beside the event itself.
     pub answer: Answer,
 }
 
-/// What the answer to a commit tells beside the event itself. It is read in the commit's own transaction.
+/// What the answer to a commit tells beside the event itself. It is read in the commit's own
+/// transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Answer {
     /// The events that others appended after this one.
@@ -55,7 +57,8 @@ pub struct Since {
 pub struct Incarnation(pub u64);
 
 impl Incarnation {
-    /// The incarnation of a new session: a random number that a column of signed 64-bit integers can hold, not 0.
+    /// The incarnation of a new session: a random number that a column of signed 64-bit integers
+    /// can hold, not 0.
     pub fn random() -> Self {
         let random = uuid::Uuid::new_v4().as_u64_pair().1;
         Self((random & (u64::MAX >> 2)) | 1)
@@ -269,8 +272,8 @@ impl Guards {
     }
 }
 
-/// The guards of one scope, in the order of their names, which are without their prefix. A list, because most commits
-/// have none.
+/// The guards of one scope, in the order of their names, which are without their prefix. A list,
+/// because most commits have none.
 pub type ScopeGuards = Vec<(String, Guard)>;
 
 /// Guards separated by scope; names are without their prefix.
@@ -294,11 +297,13 @@ impl ScopedGuards {
 /// What an append did, all of it as of its commit.
 #[derive(Debug, Clone)]
 pub struct Appended {
-    /// Whether the session had an event with this id already. Then nothing was changed, and the rest tells of that
-    /// event; whether it is the same is for the [`SessionService`](crate::SessionService) to decide.
+    /// Whether the session had an event with this id already. Then nothing was changed, and the
+    /// rest tells of that event; whether it is the same is for the
+    /// [`SessionService`](crate::SessionService) to decide.
     pub is_known: bool,
-    /// The event that was sent, if the session had one with its id already. It comes back to be compared with that one:
-    /// a store owns the event that it is given, so that it can store it without copying it.
+    /// The event that was sent, if the session had one with its id already. It comes back to be
+    /// compared with that one: a store owns the event that it is given, so that it can store it
+    /// without copying it.
     pub sent: Option<Arc<Event>>,
     /// The session's version since the event.
     pub version: Version,

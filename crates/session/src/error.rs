@@ -63,7 +63,8 @@ pub enum SessionError {
         actual: Version,
     },
 
-    /// Keys no longer hold what the caller had read, and it asked for a refusal then. Nothing was stored.
+    /// Keys no longer hold what the caller had read, and it asked for a refusal then. Nothing was
+    /// stored.
     #[error(
         "the state {} {} changed since it was read; read the current value, compute again, and retry",
         keys(current), if current.len() == 1 { "was" } else { "were" }
@@ -80,8 +81,8 @@ pub enum SessionError {
         key: String,
         /// Whose state it is: a session, a user or an application.
         owner: String,
-        /// What is stored; `None` if the key is absent. It may be secret, so the message does not tell it. Boxed,
-        /// because every result would be as large as the largest error.
+        /// What is stored; `None` if the key is absent. It may be secret, so the message does not
+        /// tell it. Boxed, because every result would be as large as the largest error.
         found: Option<Box<SharedValue>>,
         /// Why, and what to do.
         source: OperationError,
@@ -130,7 +131,8 @@ pub enum SessionError {
         what: String,
     },
 
-    /// What shared state was at a version cannot be told: the version is yet to come, or its history is not kept.
+    /// What shared state was at a version cannot be told: the version is yet to come, or its
+    /// history is not kept.
     #[error("the state of {scope} at version {version} is not known: {}", known_versions(*oldest, *newest))]
     NotInScopeHistory {
         /// Whose state it is.
@@ -198,8 +200,8 @@ pub enum SessionError {
         reason: String,
     },
 
-    /// The store cannot do it now: it is busy, full, or out of reach. Nothing was done, and the same call may
-    /// succeed later.
+    /// The store cannot do it now: it is busy, full, or out of reach. Nothing was done, and the
+    /// same call may succeed later.
     #[error("cannot {action} now: {reason}")]
     Unavailable {
         /// What was being done.
@@ -234,7 +236,8 @@ pub enum SessionError {
 }
 
 impl SessionError {
-    /// Whether it says that what was read is no longer what is stored, so that reading and computing again may succeed.
+    /// Whether it says that what was read is no longer what is stored, so that reading and
+    /// computing again may succeed.
     pub fn is_outdated(&self) -> bool {
         matches!(self, Self::Conflict { .. } | Self::Overwritten { .. } | Self::Replaced { .. })
     }

@@ -1,5 +1,5 @@
-//! What a commit comes to, computed from what is stored before anything is written. Stores that keep state in this
-//! process share it; PostgreSQL computes the same inside the database.
+//! What a commit comes to, computed from what is stored before anything is written. Stores that
+//! keep state in this process share it; PostgreSQL computes the same inside the database.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -50,8 +50,8 @@ impl Evaluated {
         results
     }
 
-    /// The event as it is to be stored: results in the place of operations, which stay readable beside what was
-    /// overwritten. An event that is not shared is changed in its place.
+    /// The event as it is to be stored: results in the place of operations, which stay readable
+    /// beside what was overwritten. An event that is not shared is changed in its place.
     pub fn committed(&self, mut event: Arc<Event>) -> Arc<Event> {
         if self.overwrites() || event.actions.state_delta.has_operations() {
             let results = self.results(&event);
@@ -87,8 +87,8 @@ struct Overwritten {
 ///
 /// # Errors
 ///
-/// [`SessionError::Overwritten`] if a guard refuses it; [`SessionError::Operation`] if an operation cannot be applied to
-/// what is stored.
+/// [`SessionError::Overwritten`] if a guard refuses it; [`SessionError::Operation`] if an operation
+/// cannot be applied to what is stored.
 pub fn evaluate(
     commit: &Commit,
     session: ValueOf<'_>,
@@ -123,8 +123,8 @@ pub fn evaluate_scope(write: &ScopeWrite, value_of: ValueOf<'_>) -> Result<Evalu
     Ok(EvaluatedScope { overwrote, ..evaluated })
 }
 
-/// The event that is stored for an intent: results in the place of operations, which stay readable beside what was
-/// overwritten. An event that is not shared is changed in its place.
+/// The event that is stored for an intent: results in the place of operations, which stay readable
+/// beside what was overwritten. An event that is not shared is changed in its place.
 pub fn committed(
     mut intent: Arc<Event>,
     results: Delta,
@@ -195,15 +195,17 @@ fn scope(
     Ok(EvaluatedScope { results, undo, ..EvaluatedScope::default() })
 }
 
-/// Values longer than this are told by their length and digest: the event must not grow with what it overwrites.
+/// Values longer than this are told by their length and digest: the event must not grow with what
+/// it overwrites.
 pub const LONGEST_TOLD: usize = 1024;
 
-/// Values with more brackets than this are told by their length and digest too. A value may be nested 200 levels deep,
-/// and what is told stands inside of two more.
+/// Values with more brackets than this are told by their length and digest too. A value may be
+/// nested 200 levels deep, and what is told stands inside of two more.
 pub const MOST_BRACKETS_TOLD: usize = 190;
 
 impl Overwritten {
-    /// What the event tells: the value that was read and the one that was found; absence is left out.
+    /// What the event tells: the value that was read and the one that was found; absence is left
+    /// out.
     fn told(&self) -> SharedValue {
         told(self.read.as_ref(), self.found.as_ref())
     }

@@ -32,8 +32,8 @@ impl SessionKey {
         Ok(Self(Arc::new(Parts { app, user, id })))
     }
 
-    /// The address of a session that a store found. google-adk stores ids as they are given, also blank or
-    /// padded ones; such a session can be listed, read and deleted under the id it has.
+    /// The address of a session that a store found. google-adk stores ids as they are given, also
+    /// blank or padded ones; such a session can be listed, read and deleted under the id it has.
     pub fn from_stored(app: impl Into<String>, user: impl Into<String>, id: impl Into<String>) -> Self {
         Self(Arc::new(Parts { app: app.into(), user: user.into(), id: id.into() }))
     }
@@ -60,7 +60,8 @@ impl fmt::Debug for SessionKey {
     }
 }
 
-/// For messages and logs: control characters are escaped, so that no id can begin a line of its own.
+/// For messages and logs: control characters are escaped, so that no id can begin a line of its
+/// own.
 impl fmt::Display for SessionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [app, user, id] = [self.app(), self.user(), self.id()].map(one_line);
@@ -92,7 +93,8 @@ pub(crate) fn check_event(id: &str) -> Result<(), InvalidId> {
 }
 
 fn check(what: &'static str, id: &str) -> Result<(), InvalidId> {
-    // Most ids are visible ASCII characters, which need no closer look. All are looked at, many at a time.
+    // Most ids are visible ASCII characters, which need no closer look. All are looked at, many at
+    // a time.
     let is_plain = id.bytes().fold(true, |is_plain, byte| is_plain & byte.is_ascii_graphic());
     if is_plain && (1..=MAX_ID).contains(&id.len()) {
         return Ok(());

@@ -51,8 +51,9 @@ impl PageWriter {
         }
     }
 
-    /// Whether there is room for one more session, whose states take this many bytes as JSON: its own, and what it
-    /// shares, which every session of the page repeats. There is always room for one session.
+    /// Whether there is room for one more session, whose states take this many bytes as JSON: its
+    /// own, and what it shares, which every session of the page repeats. There is always room for
+    /// one session.
     pub fn takes(&mut self, bytes: usize) -> bool {
         let bytes = self.bytes.saturating_add(bytes);
         self.full = self.count > 0 && (self.count >= self.limit || bytes > self.max_bytes);
@@ -63,7 +64,8 @@ impl PageWriter {
         !self.full
     }
 
-    /// Notes that there are more sessions after this page, for a store whose database counts by itself.
+    /// Notes that there are more sessions after this page, for a store whose database counts by
+    /// itself.
     pub fn ends_here(&mut self) {
         self.full = true;
     }
@@ -81,8 +83,8 @@ impl PageWriter {
     ///
     /// # Errors
     ///
-    /// That of the first session if there are more after the page, and the place of none on it is known: the list
-    /// could not go on.
+    /// That of the first session if there are more after the page, and the place of none on it is
+    /// known: the list could not go on.
     pub fn finish(mut self) -> Result<StoredPage, SessionError> {
         if self.full {
             if self.last.is_none() && !self.page.unreadable.is_empty() {

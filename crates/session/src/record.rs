@@ -214,7 +214,8 @@ impl<T: Extras + fmt::Debug> fmt::Debug for Rare<T> {
 
 /// What a record does beside writing and reading its fields one by one.
 pub(crate) trait Codec: Clone {
-    /// The record that is written in place of this one, if it is spelled with more fields than it has.
+    /// The record that is written in place of this one, if it is spelled with more fields than it
+    /// has.
     fn written(&self, _spelling: Spelling) -> Option<Self> {
         None
     }
@@ -229,11 +230,12 @@ pub(crate) trait Codec: Clone {
     }
 }
 
-/// Declares a struct whose fields have two spellings: `field_name: Type = "fieldName"`; a field with
-/// one spelling has no `=`, and one that is read as another type names it with `as`. Fields after `rare` are in a
-/// struct of their own, which the record holds only if one of them is set; they are used as if they were the record's.
-/// Fields after `unspelled` have no name in JSON; the record's [`Codec`] says how they are written and read.
-/// A record that implements [`Codec`] itself begins with `codec by hand;`.
+/// Declares a struct whose fields have two spellings: `field_name: Type = "fieldName"`; a field
+/// with one spelling has no `=`, and one that is read as another type names it with `as`. Fields
+/// after `rare` are in a struct of their own, which the record holds only if one of them is set;
+/// they are used as if they were the record's. Fields after `unspelled` have no name in JSON; the
+/// record's [`Codec`] says how they are written and read. A record that implements [`Codec`] itself
+/// begins with `codec by hand;`.
 macro_rules! record {
     (codec by hand; $($record:tt)*) => {
         $crate::record::record_struct! { $($record)* }

@@ -16,8 +16,9 @@ use crate::store::{StateMap, Version};
 
 /// One change of the state of an application or a user.
 ///
-/// Its size follows the change, not the values that it was applied to: of a list that grew, it holds how much was
-/// added. A state at an earlier version is computed backwards from the current one, with [`undo`](Self::undo).
+/// Its size follows the change, not the values that it was applied to: of a list that grew, it
+/// holds how much was added. A state at an earlier version is computed backwards from the current
+/// one, with [`undo`](Self::undo).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScopeChange {
     /// The version of the scope since this change.
@@ -31,25 +32,29 @@ pub struct ScopeChange {
     /// What undoes it.
     #[serde(default, skip_serializing_if = "Undo::is_empty")]
     pub undo: Undo,
-    /// Of a write without a session whose guards report: the keys, prefixes included, that no longer held what the
-    /// writer had read, each with what was `read` and what was `found`. An event tells this itself.
+    /// Of a write without a session whose guards report: the keys, prefixes included, that no
+    /// longer held what the writer had read, each with what was `read` and what was `found`. An
+    /// event tells this itself.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub overwrote: OverwriteNotes,
 }
 
-/// What a write overwrote that it had not read, by key with prefix: `{"read": …, "found": …}`. Absence is left out, and
-/// a long value is told by its length and digest.
+/// What a write overwrote that it had not read, by key with prefix: `{"read": …, "found": …}`.
+/// Absence is left out, and a long value is told by its length and digest.
 pub type OverwriteNotes = BTreeMap<String, SharedValue>;
 
 /// Who changed shared state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ChangedBy {
-    /// A writer that bypasses Sessile: google-adk, or SQL by hand. The triggers of the database tell of it.
+    /// A writer that bypasses Sessile: google-adk, or SQL by hand. The triggers of the database
+    /// tell of it.
     External {
-        /// What the database knows of the writer: its role and program on PostgreSQL; empty on SQLite.
+        /// What the database knows of the writer: its role and program on PostgreSQL; empty on
+        /// SQLite.
         external: String,
-        /// The user of the session, if the same transaction appended an event that has these changes.
+        /// The user of the session, if the same transaction appended an event that has these
+        /// changes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         user: Option<String>,
         /// The session of that event.
@@ -118,11 +123,12 @@ pub struct Undo {
     /// How many items were added to the end of a list.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub added: BTreeMap<String, usize>,
-    /// The fields of an object that were there before and were set. Other fields that the operation sets were absent.
+    /// The fields of an object that were there before and were set. Other fields that the operation
+    /// sets were absent.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub fields: BTreeMap<String, BTreeMap<String, SharedValue>>,
-    /// Whether the state before is not known, so that nothing undoes the change: the row was replaced behind the
-    /// triggers' back, or it was no valid JSON.
+    /// Whether the state before is not known, so that nothing undoes the change: the row was
+    /// replaced behind the triggers' back, or it was no valid JSON.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unknown: bool,
 }
@@ -197,7 +203,8 @@ impl ScopeChange {
     ///
     /// # Errors
     ///
-    /// [`OperationError`] if a key is not of the type that this change left; the state is as it was then.
+    /// [`OperationError`] if a key is not of the type that this change left; the state is as it was
+    /// then.
     pub fn undo(&self, state: &mut StateMap) -> Result<(), OperationError> {
         let mut restored = Vec::with_capacity(self.change.len());
         for (key, change) in self.change.iter() {
@@ -243,8 +250,9 @@ impl ScopeChange {
     }
 }
 
-/// Reads the list of changes that a row of the history holds. Other programs can store JSON that no value can hold, a
-/// lone surrogate for instance. Such a change of theirs is told without what it changed, so that it hides no other.
+/// Reads the list of changes that a row of the history holds. Other programs can store JSON that no
+/// value can hold, a lone surrogate for instance. Such a change of theirs is told without what it
+/// changed, so that it hides no other.
 ///
 /// # Errors
 ///

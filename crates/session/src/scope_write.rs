@@ -76,7 +76,8 @@ pub struct ScopeWrite {
     pub expect: Option<Version>,
     /// The values that the changes were computed from.
     pub guards: ScopeGuards,
-    /// How large the state may become, in bytes of JSON, see [`Commit::max_scope_bytes`](crate::Commit::max_scope_bytes).
+    /// How large the state may become, in bytes of JSON, see
+    /// [`Commit::max_scope_bytes`](crate::Commit::max_scope_bytes).
     pub max_scope_bytes: Option<usize>,
     /// Makes the write idempotent: a second one with this id changes nothing.
     pub request: String,
@@ -93,10 +94,11 @@ pub struct ScopeWritten {
     pub version: Version,
     /// The whole state since then.
     pub state: Arc<StateMap>,
-    /// If there was a write with this request id already: what it was meant to change. Then nothing was changed, and
-    /// the rest tells of that write.
+    /// If there was a write with this request id already: what it was meant to change. Then nothing
+    /// was changed, and the rest tells of that write.
     pub known: Option<Delta>,
-    /// What guards that report found: keys that were overwritten although they had changed since they were read.
+    /// What guards that report found: keys that were overwritten although they had changed since
+    /// they were read.
     pub overwrote: OverwriteNotes,
 }
 

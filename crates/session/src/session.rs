@@ -75,7 +75,8 @@ impl Session {
         }
     }
 
-    /// Takes in an event that was appended to this session, and those that others appended before it.
+    /// Takes in an event that was appended to this session, and those that others appended before
+    /// it.
     pub(crate) fn take_in(&mut self, appended: Appended) {
         let Appended { version, update_time, event, between, .. } = appended;
         if version <= self.version {

@@ -38,7 +38,8 @@ pub trait Store: Send + Sync {
     /// # Errors
     ///
     /// [`SessionError::AlreadyExists`] if there is a session with this key; it stays untouched.
-    /// [`SessionError::Operation`] if an operation on shared state cannot be applied; [`SessionError::TooLarge`].
+    /// [`SessionError::Operation`] if an operation on shared state cannot be applied;
+    /// [`SessionError::TooLarge`].
     async fn create(&self, new: NewSession) -> Result<StoredSession, SessionError>;
 
     /// Reads a session as it is at one moment, or `None` if there is none.
@@ -49,9 +50,9 @@ pub trait Store: Send + Sync {
     async fn get(&self, key: &SessionKey, window: EventWindow)
     -> Result<Option<StoredSession>, SessionError>;
 
-    /// Reads a page of sessions, without their events. Costs what the page costs: state that they share is read once.
-    /// A session that cannot be understood is told of, and hides no other. [`PageWriter`](crate::PageWriter) keeps
-    /// these rules.
+    /// Reads a page of sessions, without their events. Costs what the page costs: state that they
+    /// share is read once. A session that cannot be understood is told of, and hides no other.
+    /// [`PageWriter`](crate::PageWriter) keeps these rules.
     ///
     /// # Errors
     ///
@@ -63,16 +64,18 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`SessionError::Replaced`] or [`SessionError::Conflict`] if the session is not the expected one.
+    /// [`SessionError::Replaced`] or [`SessionError::Conflict`] if the session is not the expected
+    /// one.
     async fn delete(&self, key: &SessionKey, expect: Expect) -> Result<bool, SessionError>;
 
     /// Writes an event and the changes of the three scopes together, or nothing. Its cost depends
     /// neither on the length of the history nor on other sessions.
     ///
-    /// In one transaction: looks for an event with this id, and if there is one changes nothing and returns it,
-    /// whatever is expected; compares what is expected, and the guards; computes operations and sizes in all scopes;
-    /// only then writes the event, the scopes, and the change of each shared scope to its history. [`evaluate`] does
-    /// the computing for stores that keep state in this process.
+    /// In one transaction: looks for an event with this id, and if there is one changes nothing and
+    /// returns it, whatever is expected; compares what is expected, and the guards; computes
+    /// operations and sizes in all scopes; only then writes the event, the scopes, and the change
+    /// of each shared scope to its history. [`evaluate`] does the computing for stores that keep
+    /// state in this process.
     ///
     /// [`evaluate`]: crate::evaluate
     ///
@@ -92,8 +95,9 @@ pub trait Store: Send + Sync {
     /// [`SessionError::Corrupt`] if the row cannot be understood.
     async fn scope_state(&self, scope: &ScopeKey) -> Result<ScopeState, SessionError>;
 
-    /// Changes the state of an application or a user, without a session, and notes the change in its history. A
-    /// second write with the same request id changes nothing, whatever is expected, and returns what the first did.
+    /// Changes the state of an application or a user, without a session, and notes the change in
+    /// its history. A second write with the same request id changes nothing, whatever is expected,
+    /// and returns what the first did.
     ///
     /// # Errors
     ///
@@ -112,9 +116,10 @@ pub trait Store: Send + Sync {
         window: ChangeWindow,
     ) -> Result<Vec<ScopeChange>, SessionError>;
 
-    /// Forgets changes of shared state that were committed before a time in Unix seconds, oldest first; the newest of a
-    /// scope stays. It is one small step: at most `limit` scopes after `after` are looked at, in an order of the
-    /// store's own, and at most about `limit` changes are removed. The answer says where the next step goes on.
+    /// Forgets changes of shared state that were committed before a time in Unix seconds, oldest
+    /// first; the newest of a scope stays. It is one small step: at most `limit` scopes after
+    /// `after` are looked at, in an order of the store's own, and at most about `limit` changes are
+    /// removed. The answer says where the next step goes on.
     ///
     /// # Errors
     ///
@@ -126,17 +131,19 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> Result<TrimmedChanges, SessionError>;
 
-    /// Walks over everything: the addresses of what is stored after a place, at most `limit`. Those of
-    /// applications and users that have state (or had, or may have) come first, then those of sessions; each
-    /// comes once, in an order of the store's own. No state is read, so a row that cannot be understood hides no other.
+    /// Walks over everything: the addresses of what is stored after a place, at most `limit`. Those
+    /// of applications and users that have state (or had, or may have) come first, then those of
+    /// sessions; each comes once, in an order of the store's own. No state is read, so a row that
+    /// cannot be understood hides no other.
     ///
     /// # Errors
     ///
     /// Those of the store.
     async fn addresses(&self, after: Option<&Address>, limit: usize) -> Result<Vec<Address>, SessionError>;
 
-    /// Commits what was handed over, and ends. Calls after that may fail; closing twice is harmless. Without it nothing
-    /// that was acknowledged is lost either; a store in a file may leave companions of the file.
+    /// Commits what was handed over, and ends. Calls after that may fail; closing twice is
+    /// harmless. Without it nothing that was acknowledged is lost either; a store in a file may
+    /// leave companions of the file.
     ///
     /// # Errors
     ///
@@ -210,8 +217,8 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 pub struct NewSession {
     /// Where it will be.
     pub key: SessionKey,
-    /// Tells it from sessions that had its address before. A store that sends a request again after it lost the
-    /// connection finds by it whether its first attempt created the session.
+    /// Tells it from sessions that had its address before. A store that sends a request again after
+    /// it lost the connection finds by it whether its first attempt created the session.
     pub incarnation: Incarnation,
     /// When it is made, in Unix seconds.
     pub time: f64,
@@ -221,7 +228,8 @@ pub struct NewSession {
     pub app: Delta,
     /// Changes of user state; they may be operations.
     pub user: Delta,
-    /// Events that it starts with, in order, and what each changes of the session's state. They hold no operations.
+    /// Events that it starts with, in order, and what each changes of the session's state. They
+    /// hold no operations.
     pub events: Vec<(Arc<Event>, Delta)>,
     /// How large the state of a scope may become, in bytes of JSON.
     pub max_scope_bytes: Option<usize>,
@@ -250,7 +258,8 @@ pub struct StoredSession {
     pub user: Arc<StateMap>,
     /// The session's own state at version 0, if it was kept.
     pub initial: Option<Arc<StateMap>>,
-    /// The events of the window, in the order of their versions; stores may share them among readers.
+    /// The events of the window, in the order of their versions; stores may share them among
+    /// readers.
     pub events: Arc<Vec<SessionEvent>>,
 }
 
@@ -360,8 +369,8 @@ pub struct ListQuery {
     pub user: Option<String>,
     /// At most this many, and one at the least.
     pub limit: usize,
-    /// The page ends before the session with which the states on it would take more bytes as JSON, roughly; one
-    /// session is always on it.
+    /// The page ends before the session with which the states on it would take more bytes as JSON,
+    /// roughly; one session is always on it.
     pub max_bytes: usize,
     /// After this place.
     pub after: Option<ListPlace>,
@@ -399,7 +408,8 @@ impl Address {
     }
 }
 
-/// Applies the results of a commit to a scope's state: keys that are set, and keys that are removed.
+/// Applies the results of a commit to a scope's state: keys that are set, and keys that are
+/// removed.
 ///
 /// # Panics
 ///
@@ -417,12 +427,12 @@ pub fn apply(state: &mut StateMap, results: &Delta) {
     }
 }
 
-/// The time of a session's last change after an event: the event's own, or a moment later than before
-/// if that is not later. A changed session thus always has a changed time, which is what google-adk
-/// looks at to find that its copy is stale.
+/// The time of a session's last change after an event: the event's own, or a moment later than
+/// before if that is not later. A changed session thus always has a changed time, which is what
+/// google-adk looks at to find that its copy is stale.
 ///
-/// The moment is a microsecond, which is what databases can hold. Far from 1970 an `f64` cannot tell
-/// microseconds apart, and the moment is long enough for it up to the year 9999.
+/// The moment is a microsecond, which is what databases can hold. Far from 1970 an `f64` cannot
+/// tell microseconds apart, and the moment is long enough for it up to the year 9999.
 pub fn next_update_time(before: f64, event: f64) -> f64 {
     let moment = if before.abs() < EXACT_TO_MICROSECONDS { 1e-6 } else { 64e-6 };
     if event > before { event } else { before + moment }

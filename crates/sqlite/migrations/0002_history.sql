@@ -1,13 +1,17 @@
--- Incarnations, sizes, and the history of shared state, in either layout. Everything is added: new columns are NULL
--- for the rows that are here, so no table is rewritten, and the triggers that are replaced are Sessile's own.
+-- Incarnations, sizes, and the history of shared state, in either layout. Everything is added: new
+-- columns are NULL for the rows that are here, so no table is rewritten, and the triggers that are
+-- replaced are Sessile's own.
 
--- Tells a session from one that has the same address after it was deleted. NULL reads as 0: sessions from before.
+-- Tells a session from one that has the same address after it was deleted. NULL reads as 0:
+-- sessions from before.
 ALTER TABLE sessions ADD COLUMN sessile_incarnation INTEGER;
--- The length of the JSON of all its events, in bytes. NULL until Sessile appends to a session from before, and counts.
+-- The length of the JSON of all its events, in bytes. NULL until Sessile appends to a session from
+-- before, and counts.
 ALTER TABLE sessions ADD COLUMN sessile_bytes INTEGER;
 
--- The changes of shared state. A row has those that one transaction made, as a JSON list in their order; `version` is
--- that of the last one. A write without a session has a row of its own, which is found by its request id.
+-- The changes of shared state. A row has those that one transaction made, as a JSON list in their
+-- order; `version` is that of the last one. A write without a session has a row of its own, which
+-- is found by its request id.
 CREATE TABLE sessile_app_changes (
     app_name TEXT NOT NULL,
     version INTEGER NOT NULL,
@@ -28,9 +32,10 @@ CREATE UNIQUE INDEX sessile_app_requests ON sessile_app_changes (app_name, reque
 CREATE UNIQUE INDEX sessile_user_requests ON sessile_user_changes (app_name, user_id, request_id)
     WHERE request_id IS NOT NULL;
 
--- What google-adk writes is completed by triggers. They must never make its statements fail: they use no function
--- that an older SQLite lacks, parse no JSON (google-adk stores NaN), and violate no constraint. Events of a deleted
--- session can be left over where foreign keys are off; a session at their address goes on after them.
+-- What google-adk writes is completed by triggers. They must never make its statements fail: they
+-- use no function that an older SQLite lacks, parse no JSON (google-adk stores NaN), and violate no
+-- constraint. Events of a deleted session can be left over where foreign keys are off; a session at
+-- their address goes on after them.
 DROP TRIGGER IF EXISTS sessile_session_inserted;
 CREATE TRIGGER sessile_session_inserted AFTER INSERT ON sessions WHEN NEW.sessile_incarnation IS NULL BEGIN
     UPDATE sessions SET
@@ -58,8 +63,9 @@ CREATE TRIGGER sessile_event_inserted AFTER INSERT ON events WHEN NEW.sessile_se
     ) WHERE rowid = NEW.rowid;
 END;
 
--- A scope's version never goes back: a row that is inserted goes on after its history, and a row that is deleted
--- leaves a row without changes there. The empty rows that google-adk inserts with a session change nothing.
+-- A scope's version never goes back: a row that is inserted goes on after its history, and a row
+-- that is deleted leaves a row without changes there. The empty rows that google-adk inserts with a
+-- session change nothing.
 DROP TRIGGER IF EXISTS sessile_app_inserted;
 CREATE TRIGGER sessile_app_inserted AFTER INSERT ON app_states WHEN NEW.sessile_version = 0 BEGIN
     UPDATE app_states SET sessile_version = coalesce(

@@ -1,17 +1,21 @@
--- The history of what other programs write, and keys that they write with their prefix, in either layout. This file is
--- for the state of applications and for that of users; the names in braces are put in for each.
+-- The history of what other programs write, and keys that they write with their prefix, in either
+-- layout. This file is for the state of applications and for that of users; the names in braces are
+-- put in for each.
 --
--- What must hold: a trigger never makes the statement of another program fail. The functions that are used here are
--- those that google-adk itself needs; a state that is no valid JSON (google-adk stores NaN) is passed over.
+-- What must hold: a trigger never makes the statement of another program fail. The functions that
+-- are used here are those that google-adk itself needs; a state that is no valid JSON (google-adk
+-- stores NaN) is passed over.
 --
--- Sessile's own statements set the version and are not recorded here: its commits write their history themselves.
+-- Sessile's own statements set the version and are not recorded here: its commits write their
+-- history themselves.
 
--- When a row was written, in Unix seconds, for how long it is kept. NULL for rows from before: they count from now on.
+-- When a row was written, in Unix seconds, for how long it is kept. NULL for rows from before: they
+-- count from now on.
 ALTER TABLE {changes} ADD COLUMN written_at INTEGER;
 INSERT OR IGNORE INTO sessile_meta (key, value) VALUES ('history_since', strftime('%s', 'now'));
 
--- INSERT OR REPLACE deletes a row in silence. A row that has no history yet leaves its version there before, so that
--- it is not used again.
+-- INSERT OR REPLACE deletes a row in silence. A row that has no history yet leaves its version
+-- there before, so that it is not used again.
 CREATE TRIGGER sessile_{scope}_replaced BEFORE INSERT ON {table}
 WHEN NEW.sessile_version = 0 AND EXISTS (
     SELECT 1 FROM {table} WHERE {is_new} AND sessile_version > coalesce(
@@ -21,8 +25,8 @@ WHEN NEW.sessile_version = 0 AND EXISTS (
     SELECT {columns}, sessile_version, '[]', CAST(strftime('%s', 'now') AS INTEGER) FROM {table} WHERE {is_new};
 END;
 
--- A row that is inserted goes on after its history. If the history does not end with a deletion, the row that was there
--- before was replaced, and what it held is not known.
+-- A row that is inserted goes on after its history. If the history does not end with a deletion,
+-- the row that was there before was replaced, and what it held is not known.
 DROP TRIGGER IF EXISTS sessile_{scope}_inserted;
 CREATE TRIGGER sessile_{scope}_inserted AFTER INSERT ON {table} WHEN NEW.sessile_version = 0 BEGIN
     UPDATE {table} SET
@@ -59,8 +63,9 @@ CREATE TRIGGER sessile_{scope}_deleted AFTER DELETE ON {table} BEGIN
            ({difference_delete}) AS difference;
 END;
 
--- google-adk changes the state first and then appends the event, in one transaction. The event says who it was: the
--- newest change of the scope, if another program made it just now and all that it set is in the event.
+-- google-adk changes the state first and then appends the event, in one transaction. The event says
+-- who it was: the newest change of the scope, if another program made it just now and all that it
+-- set is in the event.
 CREATE TRIGGER sessile_{scope}_named AFTER INSERT ON events
 WHEN NEW.sessile_seq IS NULL AND instr(NEW.event_data, '"{prefix}') > 0 BEGIN
     UPDATE {changes} SET changes = json_set(changes, '$[0].by', json_object(

@@ -1,4 +1,5 @@
-//! Appending an event: what it comes to is computed first, from what is stored; only then something is written.
+//! Appending an event: what it comes to is computed first, from what is stored; only then something
+//! is written.
 
 use std::borrow::Cow;
 use std::cell::RefCell;

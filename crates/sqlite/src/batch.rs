@@ -1,6 +1,7 @@
 //! A transaction of the writer. What it can do is in a file for each operation.
 //!
-//! A row of a session or of shared state is written once in a transaction, however many events change it.
+//! A row of a session or of shared state is written once in a transaction, however many events
+//! change it.
 
 use rusqlite::Connection;
 use sessile_session::SessionError;
@@ -34,8 +35,8 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Whether an error is an answer: it was found before anything was written, so the transaction goes on, and the
-/// neighbours are committed. Every operation must keep to that.
+/// Whether an error is an answer: it was found before anything was written, so the transaction goes
+/// on, and the neighbours are committed. Every operation must keep to that.
 pub(crate) fn is_refusal(error: &SessionError) -> bool {
     matches!(
         error,

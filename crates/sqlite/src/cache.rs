@@ -1,7 +1,7 @@
 //! What the writing thread knows of the rows it wrote last, so that it need not read them again.
 //!
-//! SQLite tells cheaply whether another connection changed the file (`PRAGMA data_version`); then everything is
-//! forgotten. The same happens when a transaction fails.
+//! SQLite tells cheaply whether another connection changed the file (`PRAGMA data_version`); then
+//! everything is forgotten. The same happens when a transaction fails.
 
 use std::collections::HashMap;
 use std::ops::{Index, IndexMut};
@@ -55,8 +55,8 @@ struct CachedScope {
 }
 
 impl Cache {
-    /// Forgets everything if another connection changed the file, or if it is much. Must be called in every write
-    /// transaction before anything else.
+    /// Forgets everything if another connection changed the file, or if it is much. Must be called
+    /// in every write transaction before anything else.
     pub(crate) fn begin(&mut self, connection: &Connection) -> Result<(), SessionError> {
         let content: i64 = connection
             .prepare_cached("PRAGMA data_version")

@@ -10,9 +10,9 @@ use sessile_session::SessionError;
 
 use crate::failure::{doing, is_busy};
 
-/// After so many pages the file's `-wal` companion is folded into the file. An append changes three to four pages, and
-/// appends to the same sessions change the same pages of the indexes again: with SQLite's own 1000 pages the same
-/// pages are folded every few hundred events.
+/// After so many pages the file's `-wal` companion is folded into the file. An append changes three
+/// to four pages, and appends to the same sessions change the same pages of the indexes again: with
+/// SQLite's own 1000 pages the same pages are folded every few hundred events.
 const CHECKPOINT_PAGES: i64 = 4000;
 
 /// How the file is opened.
@@ -32,9 +32,9 @@ impl SqliteOptions {
         Self { path: path.into(), readers: 4, busy_timeout: Duration::from_secs(10) }
     }
 
-    /// Options from a URL as google-adk takes it: `sqlite:///relative.db`, `sqlite:////absolute.db`,
-    /// `sqlite+aiosqlite:///…`, or a plain path. `?readers=8&busy_timeout=30` sets the options; the
-    /// time is in seconds.
+    /// Options from a URL as google-adk takes it: `sqlite:///relative.db`,
+    /// `sqlite:////absolute.db`, `sqlite+aiosqlite:///…`, or a plain path.
+    /// `?readers=8&busy_timeout=30` sets the options; the time is in seconds.
     ///
     /// # Errors
     ///
@@ -87,8 +87,8 @@ impl SqliteOptions {
 
     /// Puts the file in WAL mode, if it is not, and returns its mode.
     ///
-    /// For this SQLite reads and then goes on to write, and does not wait when another connection is
-    /// about to write too: the busy timeout does not hold here, so the waiting is ours.
+    /// For this SQLite reads and then goes on to write, and does not wait when another connection
+    /// is about to write too: the busy timeout does not hold here, so the waiting is ours.
     fn to_wal_mode(&self, connection: &Connection) -> rusqlite::Result<String> {
         let start = Instant::now();
         loop {
@@ -109,16 +109,17 @@ impl SqliteOptions {
     fn open(&self, flags: OpenFlags) -> Result<Connection, SessionError> {
         let connection = Connection::open_with_flags(&self.path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
             .map_err(|error| explained(&self.path, error))?;
-        // Where it may not write, SQLite opens the file to read it only. To go on would leave companions of the file
-        // that may not be written either.
+        // Where it may not write, SQLite opens the file to read it only. To go on would leave
+        // companions of the file that may not be written either.
         let wanted = flags.contains(OpenFlags::SQLITE_OPEN_READ_WRITE);
         if wanted && connection.is_readonly(rusqlite::MAIN_DB).map_err(doing("open the SQLite file"))? {
             return Err(read_only(&self.path));
         }
         connection.busy_timeout(self.busy_timeout).map_err(doing("set the busy timeout"))?;
         connection.set_prepared_statement_cache_capacity(64);
-        // The bundled SQLite has STAT4, with which it prepares a statement again whenever a bound value could change
-        // the plan. Our plans never depend on values; the query planner stability guarantee keeps the prepared ones.
+        // The bundled SQLite has STAT4, with which it prepares a statement again whenever a bound
+        // value could change the plan. Our plans never depend on values; the query planner
+        // stability guarantee keeps the prepared ones.
         connection
             .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
             .map_err(doing("keep the plans of prepared statements"))?;
@@ -131,8 +132,8 @@ impl SqliteOptions {
 
 /// Begins a transaction that writes; waits at most so long while other connections write.
 ///
-/// SQLite's own waiting looks ten times a second. Beside a program that writes all the time that is too seldom to ever
-/// find the lock free, so the waiting is ours.
+/// SQLite's own waiting looks ten times a second. Beside a program that writes all the time that is
+/// too seldom to ever find the lock free, so the waiting is ours.
 pub(crate) fn begin_writing(connection: &Connection, timeout: Duration) -> rusqlite::Result<Transaction<'_>> {
     let start = Instant::now();
     connection.busy_timeout(Duration::ZERO)?;

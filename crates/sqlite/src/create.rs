@@ -94,7 +94,8 @@ fn size_of(state: &StateMap) -> usize {
     state.iter().map(|(key, value)| key.len() + value.json_size()).sum()
 }
 
-/// The shared state as of a creation: texts, to be parsed by the caller's task and not by the writing thread.
+/// The shared state as of a creation: texts, to be parsed by the caller's task and not by the
+/// writing thread.
 pub(crate) struct CreateAnswer {
     app: StoredState,
     app_version: Version,
@@ -147,7 +148,8 @@ impl Batch<'_> {
         })
     }
 
-    /// Computes what a creation changes of the application's and of the user's state. Nothing is changed yet.
+    /// Computes what a creation changes of the application's and of the user's state. Nothing is
+    /// changed yet.
     fn plan_creation(
         &mut self,
         prepared: &PreparedSession,

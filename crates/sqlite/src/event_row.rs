@@ -47,7 +47,8 @@ pub(crate) const INSERT_EVENT: &str = "
     ON CONFLICT (app_name, user_id, session_id, id) DO NOTHING
 ";
 
-/// Inserts an event with [`INSERT_EVENT`] unless its session has one with this id. Tells whether it did.
+/// Inserts an event with [`INSERT_EVENT`] unless its session has one with this id. Tells whether it
+/// did.
 pub(crate) fn insert(
     statement: &mut Statement<'_>,
     key: &SessionKey,
@@ -84,7 +85,8 @@ pub(crate) fn find(
 
 const DELETE_EVENTS: &str = "DELETE FROM events WHERE app_name = ?1 AND user_id = ?2 AND session_id = ?3";
 
-/// Deletes all events of a session. Where other programs dropped the foreign key, they do not go with their session.
+/// Deletes all events of a session. Where other programs dropped the foreign key, they do not go
+/// with their session.
 pub(crate) fn delete_all(connection: &Connection, key: &SessionKey) -> Result<(), SessionError> {
     connection
         .prepare_cached(DELETE_EVENTS)

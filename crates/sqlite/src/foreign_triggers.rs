@@ -1,4 +1,5 @@
-//! The triggers that record what other programs write: `migrations/0003_foreign.sql` with its placeholders filled in.
+//! The triggers that record what other programs write: `migrations/0003_foreign.sql` with its
+//! placeholders filled in.
 
 /// The SQL of migration 3, for both kinds of shared state.
 pub(crate) fn migration() -> String {
@@ -65,8 +66,8 @@ struct Rows {
 }
 
 impl Rows {
-    /// The state that is stored in the place of the new one: keys with a prefix are without it. Most states have none,
-    /// and are not parsed for it.
+    /// The state that is stored in the place of the new one: keys with a prefix are without it.
+    /// Most states have none, and are not parsed for it.
     fn folded(&self) -> String {
         let (scope, keys) = (self.scope, self.keys(Digits::AsWritten));
         format!(
@@ -88,8 +89,9 @@ impl Rows {
         )
     }
 
-    /// The change as it is in the history, from the row `held` and the [`difference`](Self::difference). What was
-    /// before is not known if `unknown` says so, or if a state is no JSON object.
+    /// The change as it is in the history, from the row `held` and the
+    /// [`difference`](Self::difference). What was before is not known if `unknown` says so, or if a
+    /// state is no JSON object.
     fn change(&self, unknown: &str) -> String {
         let states = [self.old, self.new].into_iter().flatten();
         let unreadable: String = states.map(|state| format!(" OR NOT {}", is_object(state))).collect();
@@ -105,8 +107,9 @@ impl Rows {
         )
     }
 
-    /// A row for each key: its JSON before and after, NULL where it is absent. A key with its prefix is the same key as
-    /// without. If a write left both, the one counts that it changed; if it changed both, the one without prefix.
+    /// A row for each key: its JSON before and after, NULL where it is absent. A key with its
+    /// prefix is the same key as without. If a write left both, the one counts that it changed; if
+    /// it changed both, the one without prefix.
     fn keys(&self, digits: Digits) -> String {
         let scope = self.scope;
         let part = |state: Option<&str>, is_new: u8| match state {
@@ -136,9 +139,10 @@ impl Rows {
         )
     }
 
-    /// The keys of a state and the JSON of their values. A number that SQL cannot hold, and a text with what SQL cannot
-    /// hold, are cut out of the state's own text: `json_extract` of two paths gives a list of both. That takes as long as
-    /// the state is, so it is done where it must be; whether texts need it is found once for the whole state.
+    /// The keys of a state and the JSON of their values. A number that SQL cannot hold, and a text
+    /// with what SQL cannot hold, are cut out of the state's own text: `json_extract` of two paths
+    /// gives a list of both. That takes as long as the state is, so it is done where it must be;
+    /// whether texts need it is found once for the whole state.
     fn entries(&self, state: &str, is_new: u8, digits: Digits) -> String {
         let scope = self.scope;
         let length = scope.len() + 1;

@@ -1,7 +1,8 @@
 //! The rows of the history of shared state.
 //!
-//! A row has the changes that one transaction made to a scope, as a JSON list in their order; its version is that of
-//! the last one. A write without a session has a row of its own, with its request id.
+//! A row has the changes that one transaction made to a scope, as a JSON list in their order; its
+//! version is that of the last one. A write without a session has a row of its own, with its
+//! request id.
 
 use rusqlite::types::Value;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params, params_from_iter};
@@ -14,8 +15,8 @@ use sessile_state::Delta;
 use crate::failure::doing;
 use crate::rows::corrupt;
 
-/// The part of a [`ScopeChange`] that is known before its commit, as JSON: when, by whom, and what was to be changed.
-/// The caller's task makes it, so that the writing thread need not.
+/// The part of a [`ScopeChange`] that is known before its commit, as JSON: when, by whom, and what
+/// was to be changed. The caller's task makes it, so that the writing thread need not.
 pub(crate) struct ChangeNote {
     pub(crate) time: f64,
     json: String,
@@ -115,8 +116,8 @@ pub(crate) fn insert(
     inserted.map(drop).map_err(doing("write the history of shared state"))
 }
 
-/// Rows that may have changes of a window. The row of a batch is named by its last version, so the last row to look at
-/// is the first that is not before the window's end.
+/// Rows that may have changes of a window. The row of a batch is named by its last version, so the
+/// last row to look at is the first that is not before the window's end.
 const APP_ROWS: &str = "
     SELECT version, changes FROM sessile_app_changes
      WHERE app_name = ?1 AND version > ?2 AND version <= coalesce(
@@ -185,8 +186,8 @@ const APP_NEWEST: &str = "SELECT max(version) FROM sessile_app_changes WHERE app
 const USER_NEWEST: &str =
     "SELECT max(version) FROM sessile_user_changes WHERE app_name = ?1 AND user_id = ?2";
 
-/// The version of a scope that has no row: 0 if it never had one. If the row was deleted it is the last one, because
-/// a scope's version never goes back.
+/// The version of a scope that has no row: 0 if it never had one. If the row was deleted it is the
+/// last one, because a scope's version never goes back.
 pub(crate) fn newest_version(connection: &Connection, scope: &ScopeKey) -> Result<Version, SessionError> {
     let (mut statement, values) = prepare(connection, scope, APP_NEWEST, USER_NEWEST)?;
     let newest: rusqlite::Result<Option<Version>> =

@@ -29,8 +29,9 @@ impl Layout {
         }
     }
 
-    /// The time of a session's last change after an event, see [`next_update_time`]. Times are rounded
-    /// before they are compared: two that differ by less than this layout can hold are the same.
+    /// The time of a session's last change after an event, see [`next_update_time`]. Times are
+    /// rounded before they are compared: two that differ by less than this layout can hold are the
+    /// same.
     pub(crate) fn next_update_time(self, before: f64, event: f64) -> f64 {
         self.round(next_update_time(before, self.round(event)))
     }

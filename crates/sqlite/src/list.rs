@@ -154,7 +154,8 @@ fn shown(id: ValueRef<'_>) -> String {
     }
 }
 
-/// State that sessions of the page share, or what is wrong with it, which is wrong with all of them.
+/// State that sessions of the page share, or what is wrong with it, which is wrong with all of
+/// them.
 struct Known {
     scope: ScopeKey,
     found: Result<Shared, String>,

@@ -19,8 +19,9 @@ const META: &str = "
 
 const NOTE_MIGRATION: &str = "INSERT OR REPLACE INTO sessile_meta (key, value) VALUES ('migration', ?1)";
 
-/// Creates or extends the tables, from whatever migration was the last one, and tells how the file is laid out. It is
-/// done under the file's write lock, which is waited for at most so long; a file that is up to date is only read.
+/// Creates or extends the tables, from whatever migration was the last one, and tells how the file
+/// is laid out. It is done under the file's write lock, which is waited for at most so long; a file
+/// that is up to date is only read.
 pub(crate) fn migrate(connection: &Connection, timeout: Duration) -> Result<Layout, SessionError> {
     if version_of(connection)? == LATEST
         && let Some(layout) = layout_of(connection)?

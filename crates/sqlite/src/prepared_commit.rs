@@ -1,4 +1,5 @@
-//! What can be made of a commit before the writing thread sees it: texts of what does not depend on what is stored.
+//! What can be made of a commit before the writing thread sees it: texts of what does not depend on
+//! what is stored.
 
 use std::sync::Arc;
 

@@ -24,7 +24,8 @@ pub(crate) fn get(
     found
 }
 
-/// A session with the state that it shares. Shared state that was deleted keeps its version in its history.
+/// A session with the state that it shares. Shared state that was deleted keeps its version in its
+/// history.
 const SESSION: &str = "
     SELECT s.state, s.update_time, s.sessile_version, s.sessile_incarnation, s.sessile_initial, a.state,
            coalesce(a.sessile_version, (SELECT max(version) FROM sessile_app_changes WHERE app_name = ?1), 0),

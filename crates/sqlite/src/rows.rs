@@ -49,8 +49,8 @@ impl Owner {
         corrupt(self.table(), column, &self.row(), source)
     }
 
-    /// What it means that one of the row's columns could not be read: its content is of another type, or the
-    /// database failed.
+    /// What it means that one of the row's columns could not be read: its content is of another
+    /// type, or the database failed.
     pub(crate) fn unreadable(&self, column: &'static str) -> impl FnOnce(Error) -> SessionError {
         move |error| match error {
             Error::FromSqlConversionFailure(..)

@@ -30,8 +30,8 @@ const APP_STATE: &str = "SELECT state, sessile_version FROM app_states WHERE app
 const USER_STATE: &str =
     "SELECT state, sessile_version FROM user_states WHERE app_name = ?1 AND user_id = ?2";
 
-/// State that sessions share, as a text, and its version. Without a row there is no text, and the version is that of
-/// the history.
+/// State that sessions share, as a text, and its version. Without a row there is no text, and the
+/// version is that of the history.
 pub(crate) fn shared_text(
     connection: &Connection,
     scope: &ScopeKey,

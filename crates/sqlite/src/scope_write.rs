@@ -15,7 +15,8 @@ use crate::prepared_commit::texts_of;
 use crate::rows::StoredState;
 use crate::scope_read::scope_state_in;
 
-/// What a write did. The state is a text yet, to be parsed by the caller's task and not by the writing thread.
+/// What a write did. The state is a text yet, to be parsed by the caller's task and not by the
+/// writing thread.
 pub(crate) enum WriteAnswer {
     Written {
         version: Version,
@@ -55,7 +56,8 @@ impl Batch<'_> {
     }
 }
 
-/// What an earlier write did: the state since then is computed backwards from the current one, in one transaction.
+/// What an earlier write did: the state since then is computed backwards from the current one, in
+/// one transaction.
 pub(crate) fn known(
     connection: &mut Connection,
     scope: &ScopeKey,

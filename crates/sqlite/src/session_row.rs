@@ -19,7 +19,8 @@ pub(crate) struct SessionRow {
     pub(crate) state: StateText,
     /// The length of all its events' JSON; `None` if it was not counted yet.
     bytes: Option<usize>,
-    /// The newest events, if several writers append to the session: each of them needs those of the others.
+    /// The newest events, if several writers append to the session: each of them needs those of the
+    /// others.
     recent: Option<VecDeque<SessionEvent>>,
     /// Whether the row has to be written, and whether its state too.
     changed: bool,
@@ -71,7 +72,8 @@ impl SessionRow {
         Self { incarnation, version, update_time, state, bytes, recent, changed: false, state_changed: false }
     }
 
-    /// Makes sure that the size of the session is known: that of one from before the migration is counted once.
+    /// Makes sure that the size of the session is known: that of one from before the migration is
+    /// counted once.
     pub(crate) fn count_bytes(
         &mut self,
         connection: &Connection,
@@ -107,7 +109,8 @@ impl SessionRow {
         Ok(())
     }
 
-    /// The events with versions in a range, if they are remembered. From the first question on they are.
+    /// The events with versions in a range, if they are remembered. From the first question on they
+    /// are.
     pub(crate) fn recent(&mut self, after: Version, until: Version) -> Option<Vec<SessionEvent>> {
         let recent = self.recent.get_or_insert_default();
         let oldest = recent.front()?.version;

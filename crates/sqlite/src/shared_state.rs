@@ -56,8 +56,9 @@ impl SharedState {
         }
     }
 
-    /// Writes the history of the changes that were made since it was written last, in one row. A request id belongs
-    /// to a row of its own, so it must be written before and after the change that has one.
+    /// Writes the history of the changes that were made since it was written last, in one row. A
+    /// request id belongs to a row of its own, so it must be written before and after the change
+    /// that has one.
     pub(crate) fn write_history(
         &mut self,
         connection: &Connection,
@@ -80,7 +81,8 @@ const UPSERT_USER: &str = "
 ";
 
 impl SharedState {
-    /// Writes the row and its history if they changed, and returns the length of the text that was written.
+    /// Writes the row and its history if they changed, and returns the length of the text that was
+    /// written.
     pub(crate) fn write(
         &mut self,
         connection: &Connection,

@@ -11,7 +11,8 @@ use sessile_state::{Change, Delta, Scope, SharedValue};
 use crate::rows::{Owner, StoredState, state};
 use crate::unreadable::may_be_unreadable;
 
-/// A scope's state. The text of each value is kept, so that a key that is not touched is written back as it was.
+/// A scope's state. The text of each value is kept, so that a key that is not touched is written
+/// back as it was.
 pub(crate) struct StateText {
     owner: Owner,
     /// The whole text; `None` after a change, until it is needed.
@@ -93,8 +94,9 @@ impl StateText {
         StoredState { text: self.text().to_owned(), owner: self.owner.clone() }
     }
 
-    /// Makes sure that all values can be read, so that reading them after a commit does not fail. Other programs store
-    /// texts that are JSON and that no value can hold; only a text that could be one of them is parsed here.
+    /// Makes sure that all values can be read, so that reading them after a commit does not fail.
+    /// Other programs store texts that are JSON and that no value can hold; only a text that could
+    /// be one of them is parsed here.
     pub(crate) fn check_readable(&mut self) -> Result<(), SessionError> {
         if self.is_readable {
             return Ok(());
@@ -110,7 +112,8 @@ impl StateText {
         Ok(())
     }
 
-    /// Refuses changes after which the state would be larger than the limit, unless it does not grow.
+    /// Refuses changes after which the state would be larger than the limit, unless it does not
+    /// grow.
     pub(crate) fn check_size(
         &mut self,
         changes: &TextChanges,
@@ -125,7 +128,8 @@ impl StateText {
         }
     }
 
-    /// Finds values by their keys. A value that cannot be read is noted in `failed`, and counts as absent.
+    /// Finds values by their keys. A value that cannot be read is noted in `failed`, and counts as
+    /// absent.
     pub(crate) fn value_of<'a>(
         &'a self,
         failed: &'a RefCell<Option<SessionError>>,
@@ -148,7 +152,8 @@ impl Keys {
         Ok(Self { values, size, prefix: has_prefix.then_some(scope) })
     }
 
-    /// The JSON of a key's value. Of a key that is stored with its prefix too, the value without it is read.
+    /// The JSON of a key's value. Of a key that is stored with its prefix too, the value without it
+    /// is read.
     fn get(&self, key: &str) -> Option<&str> {
         let twin = || self.values.get(&self.twin(key)?);
         self.values.get(key).or_else(twin).map(|text| &**text)
@@ -168,8 +173,8 @@ impl Keys {
         })
     }
 
-    /// The same key with its prefix, as a row written by hand may have it. It goes when the key is changed, so that it
-    /// neither shadows what is set nor survives its removal.
+    /// The same key with its prefix, as a row written by hand may have it. It goes when the key is
+    /// changed, so that it neither shadows what is set nor survives its removal.
     fn twin(&self, key: &str) -> Option<String> {
         self.prefix.map(|scope| scope.key(key))
     }

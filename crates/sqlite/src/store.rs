@@ -37,8 +37,8 @@ impl SqliteStore {
     ///
     /// # Errors
     ///
-    /// [`SessionError::Unusable`] says what to do about a file that cannot be used: it is read-only,
-    /// no database, of google-adk's old format, or written by a newer Sessile.
+    /// [`SessionError::Unusable`] says what to do about a file that cannot be used: it is
+    /// read-only, no database, of google-adk's old format, or written by a newer Sessile.
     pub async fn open(options: SqliteOptions) -> Result<Self, SessionError> {
         tokio::task::spawn_blocking(move || Self::open_now(options))
             .await
@@ -125,7 +125,8 @@ impl Store for SqliteStore {
         self.readers.read(move |connection| history::changes(connection, &scope, window)).await
     }
 
-    /// Looks with a reading connection, and takes the file's write lock only if there is something to remove.
+    /// Looks with a reading connection, and takes the file's write lock only if there is something
+    /// to remove.
     async fn trim_changes(
         &self,
         before: f64,
@@ -147,8 +148,8 @@ impl Store for SqliteStore {
         self.readers.read(move |connection| addresses(connection, after.as_ref(), limit)).await
     }
 
-    /// Without it nothing that was acknowledged is lost, but what was written last may still be in the file's `-wal`
-    /// companion.
+    /// Without it nothing that was acknowledged is lost, but what was written last may still be in
+    /// the file's `-wal` companion.
     async fn close(&self) -> Result<(), SessionError> {
         self.readers.close().await?; // first: the last connection that closes can fold the file
         self.writer.close().await

@@ -1,5 +1,5 @@
-//! An event that the writing thread has stored. If it has operations, what is read of it is put together only where that
-//! is needed, which is rarely on that thread.
+//! An event that the writing thread has stored. If it has operations, what is read of it is put
+//! together only where that is needed, which is rarely on that thread.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -13,7 +13,8 @@ pub(crate) struct OldScopes {
     pub(crate) next: Option<ScopeKey>,
 }
 
-/// The oldest row of the next scope: the tables are kept in this order, so each look costs the same.
+/// The oldest row of the next scope: the tables are kept in this order, so each look costs the
+/// same.
 const NEXT_APP: &str = "
     SELECT app_name, coalesce(written_at, CAST((SELECT value FROM sessile_meta WHERE key = 'history_since') AS INTEGER), 0)
       FROM sessile_app_changes WHERE app_name > ?1 ORDER BY app_name, version LIMIT 1
@@ -24,8 +25,9 @@ const NEXT_USER: &str = "
       FROM sessile_user_changes WHERE (app_name, user_id) > (?1, ?2) ORDER BY app_name, user_id, version LIMIT 1
 ";
 
-/// Looks at the next `limit` scopes: all applications, then all users. Rows from before there was a time for them count
-/// from that migration on: a scope is told only if its oldest row is old enough, and then all such rows of it are.
+/// Looks at the next `limit` scopes: all applications, then all users. Rows from before there was a
+/// time for them count from that migration on: a scope is told only if its oldest row is old
+/// enough, and then all such rows of it are.
 pub(crate) fn old_scopes(
     connection: &Connection,
     before: f64,
@@ -85,7 +87,8 @@ const TRIM_USER: &str = "
 ";
 
 impl Batch<'_> {
-    /// Removes the oldest changes of these scopes, at most `limit` rows; the newest row of each stays.
+    /// Removes the oldest changes of these scopes, at most `limit` rows; the newest row of each
+    /// stays.
     pub(crate) fn trim(
         &mut self,
         scopes: &[ScopeKey],

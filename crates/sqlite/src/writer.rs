@@ -17,11 +17,13 @@ use crate::writing_thread::{Message, Task, WritingThread};
 /// Queue capacity. When it is full, callers wait for a free slot.
 const LONGEST_QUEUE: usize = 4096;
 
-/// Hands writes to the thread. The thread ends, after what was handed over, when this is dropped or closed.
+/// Hands writes to the thread. The thread ends, after what was handed over, when this is dropped or
+/// closed.
 pub(crate) struct Writer {
     queue: mpsc::Sender<Message>,
     is_closed: AtomicBool,
-    /// `None` after it was joined. Locked while the writer is closed, so that a second caller waits for the first.
+    /// `None` after it was joined. Locked while the writer is closed, so that a second caller waits
+    /// for the first.
     thread: Arc<Mutex<Option<Handle>>>,
 }
 
@@ -43,8 +45,8 @@ impl Writer {
         Ok(Self { queue, is_closed: AtomicBool::new(false), thread: Arc::new(Mutex::new(Some(thread))) })
     }
 
-    /// Does `work` in a transaction, alone or with others; answers after the commit. The work may be
-    /// done twice, if a transaction fails.
+    /// Does `work` in a transaction, alone or with others; answers after the commit. The work may
+    /// be done twice, if a transaction fails.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         work: impl Fn(&mut Batch<'_>) -> Result<T, SessionError> + Send + 'static,
@@ -59,8 +61,8 @@ impl Writer {
         answer.await.map_err(|_| ended())?
     }
 
-    /// Waits until everything that was handed over is written, folds the file's `-wal` companion into the file, and
-    /// closes the connection. Closing it again does nothing.
+    /// Waits until everything that was handed over is written, folds the file's `-wal` companion
+    /// into the file, and closes the connection. Closing it again does nothing.
     pub(crate) async fn close(&self) -> Result<(), SessionError> {
         let mut thread = self.thread.clone().lock_owned().await;
         self.is_closed.store(true, Ordering::Release);

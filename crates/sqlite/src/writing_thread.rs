@@ -17,7 +17,8 @@ use crate::layout::Layout;
 /// How many writes are committed together at the most.
 const LARGEST_BATCH: usize = 512;
 
-/// How long closing waits for other processes that use the file, before it leaves the folding of the file to them.
+/// How long closing waits for other processes that use the file, before it leaves the folding of
+/// the file to them.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What the thread is told.
@@ -75,8 +76,8 @@ impl WritingThread {
         }
     }
 
-    /// Folds the file's companion into it, and closes the connection. If another process is in the way, the last one
-    /// that closes the file does it.
+    /// Folds the file's companion into it, and closes the connection. If another process is in the
+    /// way, the last one that closes the file does it.
     fn fold(self) -> Result<(), SessionError> {
         let Self { connection, .. } = self;
         connection
@@ -100,7 +101,8 @@ impl WritingThread {
         }
     }
 
-    /// Does each task in a transaction of its own. If none can be begun, the tasks that are left fail with it.
+    /// Does each task in a transaction of its own. If none can be begun, the tasks that are left
+    /// fail with it.
     fn commit_each(&mut self, tasks: Vec<Box<dyn Task>>) {
         let mut refused = None;
         for task in tasks {
@@ -119,8 +121,9 @@ impl WritingThread {
         }
     }
 
-    /// Does all tasks in one transaction. If one of them fails it is rolled back, and what is known of its rows is
-    /// forgotten. So it is if one of them panics: the thread must go on for the others.
+    /// Does all tasks in one transaction. If one of them fails it is rolled back, and what is known
+    /// of its rows is forgotten. So it is if one of them panics: the thread must go on for the
+    /// others.
     fn commit(&mut self, tasks: &mut [Box<dyn Task>]) -> Result<(), Failed> {
         let Self { connection, layout, cache, timeout } = self;
         let begun = begin_writing(connection, *timeout);

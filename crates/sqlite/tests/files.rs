@@ -1,4 +1,5 @@
-//! Files as they are found: reopened, foreign, broken, unwritable. What is done with them is in `files/`.
+//! Files as they are found: reopened, foreign, broken, unwritable. What is done with them is in
+//! `files/`.
 
 #[path = "files/batches.rs"]
 mod batches;
@@ -51,8 +52,8 @@ fn value<T: rusqlite::types::FromSql>(path: &Path, query: &str) -> T {
     connection.query_row(query, [], |row| row.get(0)).expect("there is a value")
 }
 
-/// Makes calls while another program holds the lock of the file, so that they are committed together; then lets go and
-/// returns their results. It must run on a runtime of one thread.
+/// Makes calls while another program holds the lock of the file, so that they are committed
+/// together; then lets go and returns their results. It must run on a runtime of one thread.
 async fn together<F>(path: &Path, calls: impl IntoIterator<Item = F>) -> Vec<F::Output>
 where
     F: Future<Output: Send> + Send + 'static,

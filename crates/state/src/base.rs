@@ -233,8 +233,8 @@ impl Base {
         Ok(())
     }
 
-    /// Brings values that are committed elsewhere in under what is recorded; claims do not matter, because a closure that
-    /// runs keeps the value that it was given as the one that was read.
+    /// Brings values that are committed elsewhere in under what is recorded; claims do not matter,
+    /// because a closure that runs keeps the value that it was given as the one that was read.
     pub(crate) fn absorb(&self, values: BTreeMap<String, Option<SharedValue>>) {
         let values = as_keys(values);
         let which = values.iter().fold(0, |shards, (key, _)| shards | 1 << place(self.hash(key)));

@@ -7,8 +7,8 @@ use smallvec::SmallVec;
 use crate::delta::Change;
 use crate::node::Key;
 
-/// What happens to keys, in key order. Few are a sorted list, which most deltas are; many are a tree, so that
-/// they can come in any order.
+/// What happens to keys, in key order. Few are a sorted list, which most deltas are; many are a
+/// tree, so that they can come in any order.
 #[derive(Clone)]
 pub(crate) enum Changes {
     Few(SmallVec<[(Key, Change); 2]>),
@@ -92,7 +92,8 @@ impl Changes {
     }
 }
 
-/// Where a key is in a sorted list, or belongs. Keys mostly come in order, so the end is looked at first.
+/// Where a key is in a sorted list, or belongs. Keys mostly come in order, so the end is looked at
+/// first.
 fn place(list: &[(Key, Change)], key: &str) -> Result<usize, usize> {
     if list.last().is_none_or(|(last, _)| **last < *key) {
         return Err(list.len());

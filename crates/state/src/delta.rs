@@ -30,7 +30,8 @@ impl Change {
     ///
     /// # Errors
     ///
-    /// [`OperationError`] if `later` operates on a value that this change sets and that it cannot be applied to.
+    /// [`OperationError`] if `later` operates on a value that this change sets and that it cannot
+    /// be applied to.
     pub fn then(&self, later: &Self) -> Result<Self, OperationError> {
         match (self, later) {
             (_, Self::Set(_) | Self::Remove) => Ok(later.clone()),
@@ -146,7 +147,8 @@ impl Delta {
     ///
     /// # Panics
     ///
-    /// Where [`try_operate`](Self::try_operate) returns an error, with its text; if the number is NaN or infinite.
+    /// Where [`try_operate`](Self::try_operate) returns an error, with its text; if the number is
+    /// NaN or infinite.
     #[track_caller]
     pub fn add(&mut self, key: impl AsRef<str>, by: impl crate::number::Addend) {
         self.operate(key, Operation::add(by));
@@ -186,7 +188,8 @@ impl Delta {
     ///
     /// # Errors
     ///
-    /// [`StateError::Operation`] if the delta sets the key to a value that the operation cannot be applied to.
+    /// [`StateError::Operation`] if the delta sets the key to a value that the operation cannot be
+    /// applied to.
     pub fn try_operate(
         &mut self,
         key: impl AsRef<str>,
@@ -199,8 +202,8 @@ impl Delta {
     ///
     /// # Errors
     ///
-    /// [`StateError::Operation`] if this delta sets a key to a value that an operation of the other cannot be
-    /// applied to; this one is as it was then.
+    /// [`StateError::Operation`] if this delta sets a key to a value that an operation of the other
+    /// cannot be applied to; this one is as it was then.
     pub fn merge(&mut self, later: &Self) -> Result<(), StateError> {
         let mut merged = self.clone();
         for (key, change) in later.entries() {
@@ -210,11 +213,13 @@ impl Delta {
         Ok(())
     }
 
-    /// The delta with its operations replaced by what they come to: only sets and removals are left.
+    /// The delta with its operations replaced by what they come to: only sets and removals are
+    /// left.
     ///
     /// # Errors
     ///
-    /// [`StateError::Operation`] names the first key whose operation cannot be applied to its value.
+    /// [`StateError::Operation`] names the first key whose operation cannot be applied to its
+    /// value.
     pub fn resolved(&self, value_of: impl Fn(&str) -> Option<SharedValue>) -> Result<Self, StateError> {
         let mut resolved = self.clone();
         for (key, operations) in self.operations() {
@@ -308,7 +313,8 @@ impl Delta {
         self.changes.as_ref().map(|changes| changes.starting_at(start)).into_iter().flatten()
     }
 
-    /// The changes in key order, with the keys as the delta shares them: cloning one copies no text.
+    /// The changes in key order, with the keys as the delta shares them: cloning one copies no
+    /// text.
     pub fn entries(&self) -> impl Iterator<Item = (&Arc<str>, &Change)> {
         self.changes.as_deref().map_or_else(Iter::default, Changes::iter)
     }
@@ -384,7 +390,8 @@ impl From<BTreeMap<String, SharedValue>> for Delta {
     }
 }
 
-/// `{"set": {key: value}, "remove": [keys], "ops": {key: operations}}`; parts that are empty are left out.
+/// `{"set": {key: value}, "remove": [keys], "ops": {key: operations}}`; parts that are empty are
+/// left out.
 impl Serialize for Delta {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;

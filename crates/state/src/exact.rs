@@ -96,7 +96,8 @@ fn is_rounded(number: &str) -> bool {
     if number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') {
         return number == "-0" || (number.parse::<u64>().is_err() && number.parse::<i64>().is_err());
     }
-    // Two shortest texts can be equally close to a float, so only the digits that serde_json writes count.
+    // Two shortest texts can be equally close to a float, so only the digits that serde_json writes
+    // count.
     match number.parse().ok().and_then(Number::from_f64) {
         Some(value) => digits(number) != digits(&value.to_string()),
         None => false, // no number, or beyond all floats: the caller says so

@@ -1,4 +1,5 @@
-//! What is changed in a state and read from it, for a caller that commits it elsewhere from time to time.
+//! What is changed in a state and read from it, for a caller that commits it elsewhere from time to
+//! time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,9 +14,10 @@ use crate::value::SharedValue;
 
 /// Records what all handles of a state change and read, until it is dropped.
 ///
-/// Changes are seen by all handles at once, as ever; the recording tells what they were *meant* to be: an addition stays an
-/// addition, and a key that was set after it was read has the value that it was computed from. So a state that lives
-/// longer than a delta view, and is shared by many tasks, can be committed to a store without losing the writes of others.
+/// Changes are seen by all handles at once, as ever; the recording tells what they were *meant* to
+/// be: an addition stays an addition, and a key that was set after it was read has the value that
+/// it was computed from. So a state that lives longer than a delta view, and is shared by many
+/// tasks, can be committed to a store without losing the writes of others.
 ///
 /// ```
 /// use serde_json::json;
@@ -47,21 +49,22 @@ pub struct Recorder {
 pub struct Recorded {
     /// What changed.
     pub delta: Delta,
-    /// The keys that were read before they were set or removed, with the values that were read; `None` if the key was
-    /// absent. A key that was set without being read is not among them.
+    /// The keys that were read before they were set or removed, with the values that were read;
+    /// `None` if the key was absent. A key that was set without being read is not among them.
     pub reads: BTreeMap<String, Option<SharedValue>>,
 }
 
 impl State {
-    /// Begins to record the changes and reads of the keys that `keep` wants, by all handles of this state. `None` if it is
-    /// being recorded already, or is a delta view, whose changes are pending anyway.
+    /// Begins to record the changes and reads of the keys that `keep` wants, by all handles of this
+    /// state. `None` if it is being recorded already, or is a delta view, whose changes are pending
+    /// anyway.
     pub fn record(&self, keep: fn(&str) -> bool) -> Option<Recorder> {
         let Node::Base(base) = &*self.node else { return None };
         base.journal.begin(keep).then(|| Recorder { state: self.clone() })
     }
 
-    /// A handle of this state whose reads are not kept, by views and recorders: for what only looks, and computes
-    /// nothing that is written back.
+    /// A handle of this state whose reads are not kept, by views and recorders: for what only
+    /// looks, and computes nothing that is written back.
     pub fn without_read_tracking(&self) -> Self {
         Self { is_quiet: true, ..self.clone() }
     }
@@ -78,9 +81,10 @@ impl Recorder {
         self.with(|journal| drop(lock(&journal.noted).reads.insert(key.to_owned(), value)));
     }
 
-    /// Brings what is committed elsewhere into the state: the keys get these values, `None` is absence. What was changed
-    /// here since the last [`take`](Self::take) stays on top: operations are applied to the new value, and a key that was
-    /// set or removed keeps that. Nothing of it is recorded.
+    /// Brings what is committed elsewhere into the state: the keys get these values, `None` is
+    /// absence. What was changed here since the last [`take`](Self::take) stays on top: operations
+    /// are applied to the new value, and a key that was set or removed keeps that. Nothing of it is
+    /// recorded.
     pub fn absorb(&self, values: BTreeMap<String, Option<SharedValue>>) {
         if let Node::Base(base) = &*self.state.node {
             base.absorb(values);
@@ -118,8 +122,8 @@ pub(crate) struct Noted {
     under: BTreeMap<Key, Option<SharedValue>>,
     /// The values that were read first, of keys that were not set or removed before.
     reads: BTreeMap<String, Option<SharedValue>>,
-    /// Those of the time before, of keys that were read and not written: a task may have read a key before the last
-    /// [`Recorder::take`] and set it after.
+    /// Those of the time before, of keys that were read and not written: a task may have read a key
+    /// before the last [`Recorder::take`] and set it after.
     reads_before: BTreeMap<String, Option<SharedValue>>,
 }
 
@@ -240,7 +244,8 @@ impl Noted {
             None => Some(committed.clone()),
             Some(Change::Set(_) | Change::Remove) => None,
             Some(Change::Operate(operations)) => {
-                // Operations that cannot be applied are refused when they are committed; until then the key stays.
+                // Operations that cannot be applied are refused when they are committed; until then
+                // the key stays.
                 let value = operations.apply(committed.as_ref()).ok()?;
                 self.under.insert(key.clone(), committed.clone());
                 Some(Some(value))

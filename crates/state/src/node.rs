@@ -93,7 +93,8 @@ impl Node {
         }
     }
 
-    /// Makes a view show a value under a key by an operation of the key's reducer; a base is simply set.
+    /// Makes a view show a value under a key by an operation of the key's reducer; a base is simply
+    /// set.
     pub(crate) fn reduce(&self, key: &str, reducer: Reducer, value: SharedValue) -> Result<(), StateError> {
         match self {
             Self::Base(_) => self.put(key, value.into()),
@@ -190,8 +191,8 @@ impl Claimed<'_> {
         both!(self.node, node => node.release(self.key, Some(value)));
     }
 
-    /// Makes a view show `value` by an operation of the key's reducer, and ends the claim; a base is simply set.
-    /// `shown` is the value that the claim found.
+    /// Makes a view show `value` by an operation of the key's reducer, and ends the claim; a base
+    /// is simply set. `shown` is the value that the claim found.
     pub(crate) fn finish_reduced(
         mut self,
         reducer: Reducer,

@@ -1,5 +1,5 @@
-//! Arithmetic on JSON numbers that gives the same result in every store: integers are exact over the range of `i64` and
-//! `u64`, everything else is a 64-bit float.
+//! Arithmetic on JSON numbers that gives the same result in every store: integers are exact over
+//! the range of `i64` and `u64`, everything else is a 64-bit float.
 
 use std::cmp::Ordering;
 
@@ -101,8 +101,8 @@ pub(crate) fn smaller(one: Option<Number>, other: Option<Number>) -> Option<Numb
     }
 }
 
-/// Compares an integer of 65 bits with a float. The float's whole part is exact as an `i128` where it matters: beyond
-/// that range its sign decides.
+/// Compares an integer of 65 bits with a float. The float's whole part is exact as an `i128` where
+/// it matters: beyond that range its sign decides.
 fn compare_to_float(integer: i128, float: f64) -> Ordering {
     const BEYOND: f64 = 36_893_488_147_419_103_232.0; // 2 to the power of 65
     if float >= BEYOND {

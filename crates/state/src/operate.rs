@@ -13,9 +13,9 @@ use crate::write::{json_of, or_panic};
 
 /// Operations.
 ///
-/// On a delta view an operation stays an operation until it is committed: what is stored then is changed, not what was
-/// read before, so writers in other sessions and processes lose nothing. Reading through the view shows the value
-/// with the operations applied.
+/// On a delta view an operation stays an operation until it is committed: what is stored then is
+/// changed, not what was read before, so writers in other sessions and processes lose nothing.
+/// Reading through the view shows the value with the operations applied.
 impl State {
     /// Adds a number to a key; an absent key counts as 0.
     ///
@@ -43,14 +43,16 @@ impl State {
     ///
     /// # Errors
     ///
-    /// As [`try_operate`](Self::try_operate), and [`StateError::NotJson`] if the number is NaN or infinite.
+    /// As [`try_operate`](Self::try_operate), and [`StateError::NotJson`] if the number is NaN or
+    /// infinite.
     pub fn try_add(&self, key: impl AsRef<str>, by: impl Addend) -> Result<(), StateError> {
         let key = key.as_ref();
         let operation = Operation::try_add(by);
         self.try_operate(key, operation.map_err(|source| not_json(key, source))?)
     }
 
-    /// Adds the items of a list to the end of the list under a key; an absent key counts as an empty list.
+    /// Adds the items of a list to the end of the list under a key; an absent key counts as an
+    /// empty list.
     ///
     /// ```
     /// let state = sessile_state::State::new();
@@ -67,11 +69,13 @@ impl State {
         or_panic(self.try_append(key, items));
     }
 
-    /// Adds the items of a list to the end of the list under a key; an absent key counts as an empty list.
+    /// Adds the items of a list to the end of the list under a key; an absent key counts as an
+    /// empty list.
     ///
     /// # Errors
     ///
-    /// As [`try_operate`](Self::try_operate), and [`StateError::NotJson`] if `items` has no JSON form or is not a list.
+    /// As [`try_operate`](Self::try_operate), and [`StateError::NotJson`] if `items` has no JSON
+    /// form or is not a list.
     pub fn try_append(&self, key: impl AsRef<str>, items: impl Serialize) -> Result<(), StateError> {
         let key = key.as_ref();
         match json_of(key, &items)? {
@@ -84,7 +88,8 @@ impl State {
         }
     }
 
-    /// Adds those items of a list that the list under a key does not have yet, or sets fields of the object under it.
+    /// Adds those items of a list that the list under a key does not have yet, or sets fields of
+    /// the object under it.
     ///
     /// ```
     /// use serde_json::json;
@@ -107,12 +112,13 @@ impl State {
         or_panic(self.try_union(key, items));
     }
 
-    /// Adds those items of a list that the list under a key does not have yet, or sets fields of the object under it.
+    /// Adds those items of a list that the list under a key does not have yet, or sets fields of
+    /// the object under it.
     ///
     /// # Errors
     ///
-    /// As [`try_operate`](Self::try_operate), and [`StateError::NotJson`] if `items` has no JSON form or is neither a
-    /// list nor an object.
+    /// As [`try_operate`](Self::try_operate), and [`StateError::NotJson`] if `items` has no JSON
+    /// form or is neither a list nor an object.
     pub fn try_union(&self, key: impl AsRef<str>, items: impl Serialize) -> Result<(), StateError> {
         let key = key.as_ref();
         match json_of(key, &items)? {
@@ -152,9 +158,10 @@ impl State {
     ///
     /// # Errors
     ///
-    /// - [`StateError::Operation`] if it cannot be applied to what the key holds now: another type, a sum out of
-    ///   range or bounds;
-    /// - [`StateError::Schema`], [`StateError::Reentrant`] or [`StateError::Busy`] as [`try_set`](Self::try_set).
+    /// - [`StateError::Operation`] if it cannot be applied to what the key holds now: another type,
+    ///   a sum out of range or bounds;
+    /// - [`StateError::Schema`], [`StateError::Reentrant`] or [`StateError::Busy`] as
+    ///   [`try_set`](Self::try_set).
     pub fn try_operate(
         &self,
         key: impl AsRef<str>,

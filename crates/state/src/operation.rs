@@ -11,8 +11,9 @@ use crate::number::{self, Addend};
 use crate::same::same_value;
 use crate::value::{SharedValue, once_each, type_of};
 
-/// A change that is computed from the value that is stored when it is committed, not from the one that the caller
-/// read before. Operations of many writers commute or line up; none of them overwrites another.
+/// A change that is computed from the value that is stored when it is committed, not from the one
+/// that the caller read before. Operations of many writers commute or line up; none of them
+/// overwrites another.
 ///
 /// ```
 /// use serde_json::json;
@@ -79,8 +80,8 @@ pub enum OperationError {
 impl Operation {
     /// Adds a number; an absent value counts as 0.
     ///
-    /// Integers are exact over the range of `i64` and `u64`. With a fraction on either side it is the addition of
-    /// 64-bit floats, as Python and JavaScript compute it.
+    /// Integers are exact over the range of `i64` and `u64`. With a fraction on either side it is
+    /// the addition of 64-bit floats, as Python and JavaScript compute it.
     ///
     /// # Panics
     ///
@@ -99,8 +100,8 @@ impl Operation {
         Ok(Self(Kind::Add { by: by.to_number()?, min: None, max: None }))
     }
 
-    /// Refuses an addition after which the value would be less than `min`. Other operations have no bounds and stay
-    /// as they are.
+    /// Refuses an addition after which the value would be less than `min`. Other operations have no
+    /// bounds and stay as they are.
     ///
     /// # Panics
     ///
@@ -114,8 +115,8 @@ impl Operation {
         self
     }
 
-    /// Refuses an addition after which the value would be more than `max`. Other operations have no bounds and stay
-    /// as they are.
+    /// Refuses an addition after which the value would be more than `max`. Other operations have no
+    /// bounds and stay as they are.
     ///
     /// # Panics
     ///
@@ -134,8 +135,8 @@ impl Operation {
         Self(Kind::Append(items.into_iter().map(Into::into).collect()))
     }
 
-    /// Adds those items to the end of a list that are not in it yet; an absent value counts as an empty list. Numbers
-    /// are compared by value: 1 is 1.0.
+    /// Adds those items to the end of a list that are not in it yet; an absent value counts as an
+    /// empty list. Numbers are compared by value: 1 is 1.0.
     pub fn union<V: Into<SharedValue>>(items: impl IntoIterator<Item = V>) -> Self {
         Self(Kind::Union(items.into_iter().map(Into::into).collect()))
     }
@@ -367,8 +368,8 @@ impl Operation {
     }
 }
 
-/// Operations on one key, applied one after the other; there is at least one. Shared, because most changes are none and
-/// must stay small.
+/// Operations on one key, applied one after the other; there is at least one. Shared, because most
+/// changes are none and must stay small.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operations(Arc<Vec<Operation>>);
 
@@ -405,7 +406,8 @@ impl Operations {
         Ok(Self(Arc::new(operations)))
     }
 
-    /// The operations with bounds for what they come to. Where one of them has bounds of its own, the tighter ones hold.
+    /// The operations with bounds for what they come to. Where one of them has bounds of its own,
+    /// the tighter ones hold.
     pub(crate) fn bounded(&self, least: Option<&Number>, most: Option<&Number>) -> Self {
         let mut bounded = self.clone();
         if let Some(Operation(Kind::Add { min, max, .. })) = Arc::make_mut(&mut bounded.0).last_mut() {
@@ -415,8 +417,8 @@ impl Operations {
         bounded
     }
 
-    /// Adds operations at the end, and joins neighbouring additions of integers without bounds, so that a counter that is
-    /// changed often stays one operation.
+    /// Adds operations at the end, and joins neighbouring additions of integers without bounds, so
+    /// that a counter that is changed often stays one operation.
     pub(crate) fn extend_joining(&mut self, later: &Self) {
         let all = Arc::make_mut(&mut self.0);
         for operation in later.iter() {

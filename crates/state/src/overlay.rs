@@ -86,8 +86,9 @@ impl Overlay {
         }
     }
 
-    /// The value of a key in the state below. A view that keeps its reads looks once and shows the same value from
-    /// then on: what the caller computes is then computed from the very value that is reported as read.
+    /// The value of a key in the state below. A view that keeps its reads looks once and shows the
+    /// same value from then on: what the caller computes is then computed from the very value that
+    /// is reported as read.
     fn beneath(&self, key: &str, why: Use) -> Option<Slot> {
         let look = || match why {
             Use::Read => self.below.get(key),
@@ -171,8 +172,8 @@ impl Overlay {
         Ok(old)
     }
 
-    /// Operates on one key, if the operations can be applied to what the view shows now and `check` accepts what
-    /// becomes of it. They stay operations until the view is committed into a base.
+    /// Operates on one key, if the operations can be applied to what the view shows now and `check`
+    /// accepts what becomes of it. They stay operations until the view is committed into a base.
     pub(crate) fn operate(
         &self,
         key: &str,
@@ -252,7 +253,8 @@ impl Overlay {
         for (key, operations) in pending.operations() {
             match operations.apply(below.find(key).as_ref()) {
                 Ok(value) => changes.set(key, value),
-                // What is below has changed so that the commit will be refused; until then it shows as it is.
+                // What is below has changed so that the commit will be refused; until then it shows
+                // as it is.
                 Err(_) => drop(changes.forget(key)),
             }
         }
@@ -346,7 +348,8 @@ impl Overlay {
                 let below = self.beneath(key, why).map(SharedValue::from);
                 match operations.apply(below.as_ref()) {
                     Ok(value) => Some(value.into()),
-                    // What is below has changed so that the commit will be refused; until then it shows as it is.
+                    // What is below has changed so that the commit will be refused; until then it
+                    // shows as it is.
                     Err(_) => below.map(Slot::from),
                 }
             }

@@ -22,13 +22,14 @@ impl Reads {
         self.everything
     }
 
-    /// The keys that were read one by one and the values below the view when they were first read, in key order;
-    /// `None` if the key was absent.
+    /// The keys that were read one by one and the values below the view when they were first read,
+    /// in key order; `None` if the key was absent.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Option<&SharedValue>)> {
         self.values.iter().map(|(key, value)| (key.as_str(), value.as_ref()))
     }
 
-    /// The value below the view when the key was first read, if it was read; inside, `None` if it was absent.
+    /// The value below the view when the key was first read, if it was read; inside, `None` if it
+    /// was absent.
     pub fn get(&self, key: &str) -> Option<Option<&SharedValue>> {
         self.values.get(key).map(Option::as_ref)
     }
@@ -83,12 +84,13 @@ impl Seen {
 
 /// Views that keep what was read.
 impl State {
-    /// A view like [`with_delta_tracking`](Self::with_delta_tracking) that also keeps which keys were read through it
-    /// and with which values. A key that the view set or removed before it is read does not count: what was read then
-    /// is the view's own.
+    /// A view like [`with_delta_tracking`](Self::with_delta_tracking) that also keeps which keys
+    /// were read through it and with which values. A key that the view set or removed before it is
+    /// read does not count: what was read then is the view's own.
     ///
-    /// Reads of a key repeat: once it was read, the view shows that value until it is committed or rolled back, also if
-    /// the state below changes. So the value that [`reads`](Self::reads) tells is the one that was computed from.
+    /// Reads of a key repeat: once it was read, the view shows that value until it is committed or
+    /// rolled back, also if the state below changes. So the value that [`reads`](Self::reads) tells
+    /// is the one that was computed from.
     ///
     /// ```
     /// use sessile_state::State;
@@ -111,8 +113,9 @@ impl State {
         Self { node: Arc::new(Node::Overlay(Overlay::new(self.node.clone(), true))), ..self.clone() }
     }
 
-    /// A view like [`with_read_tracking`](Self::with_read_tracking) whose reads do not repeat: they show the state below as
-    /// it is now, and the value that was read last counts. For long tasks that wait for changes of others.
+    /// A view like [`with_read_tracking`](Self::with_read_tracking) whose reads do not repeat: they
+    /// show the state below as it is now, and the value that was read last counts. For long tasks
+    /// that wait for changes of others.
     ///
     /// # Panics
     ///
@@ -131,8 +134,9 @@ impl State {
         }
     }
 
-    /// Counts a key as read with this value, in place of what was read before: for a caller that learned the value in
-    /// another way, such as from the answer to a commit. Does nothing on a state that does not keep its reads.
+    /// Counts a key as read with this value, in place of what was read before: for a caller that
+    /// learned the value in another way, such as from the answer to a commit. Does nothing on a
+    /// state that does not keep its reads.
     pub fn mark_read(&self, key: &str, value: Option<SharedValue>) {
         if let Node::Overlay(overlay) = &*self.node {
             overlay.mark_read(key, value);

@@ -17,10 +17,10 @@ use crate::write::{json_of, or_panic};
 
 /// How a key is changed when several writers set it at the same time.
 ///
-/// Through a view of a state with reducers ([`State::with_reducers`]), `set` and `modify` of such a key become the
-/// operation that leads from the value that the view shows to the new one: with [`Add`](Self::Add), `set("n", 6)` over
-/// a 5 adds 1. The operation is applied to what is stored when it is committed, so writers in other sessions and
-/// processes lose nothing.
+/// Through a view of a state with reducers ([`State::with_reducers`]), `set` and `modify` of such a
+/// key become the operation that leads from the value that the view shows to the new one: with
+/// [`Add`](Self::Add), `set("n", 6)` over a 5 adds 1. The operation is applied to what is stored
+/// when it is committed, so writers in other sessions and processes lose nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reducer {
     /// None: the last writer's value counts, as for keys without a reducer.
@@ -30,7 +30,8 @@ pub enum Reducer {
     Append,
     /// Numbers: the difference is added. Of floats it is rounded as every subtraction of floats.
     Add,
-    /// Lists: the items that were not there before are added. Objects: the fields that differ are set.
+    /// Lists: the items that were not there before are added. Objects: the fields that differ are
+    /// set.
     Union,
 }
 
@@ -169,8 +170,8 @@ fn list(value: Option<&SharedValue>) -> Result<Vec<SharedValue>, &'static str> {
 
 /// Reducers.
 impl State {
-    /// This state, with `set` and `modify` of these keys turned into operations in the views made from the returned
-    /// handle. On a state that is not a view they are ordinary writes.
+    /// This state, with `set` and `modify` of these keys turned into operations in the views made
+    /// from the returned handle. On a state that is not a view they are ordinary writes.
     ///
     /// ```
     /// use sessile_state::{Reducer, Reducers, State};
@@ -233,7 +234,8 @@ impl State {
         }
     }
 
-    /// The delta with sets of keys that have a reducer turned into operations; `None` if it has none of them.
+    /// The delta with sets of keys that have a reducer turned into operations; `None` if it has
+    /// none of them.
     pub(crate) fn reduced(&self, delta: &Delta) -> Result<Option<Delta>, StateError> {
         if !self.is_tracking_delta() || !delta.iter().any(|(key, _)| self.reducer(key).is_some()) {
             return Ok(None);

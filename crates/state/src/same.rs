@@ -1,5 +1,5 @@
-//! Equality of JSON values as PostgreSQL's `jsonb` has it: numbers are compared by value, so 1 is 1.0, and fields of
-//! objects have no order.
+//! Equality of JSON values as PostgreSQL's `jsonb` has it: numbers are compared by value, so 1 is
+//! 1.0, and fields of objects have no order.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +20,8 @@ pub fn same_value(one: &SharedValue, other: &SharedValue) -> bool {
     }
 }
 
-/// Whether two JSON texts are the same JSON, numbers compared by value and to the last digit. Texts that are not JSON
-/// are the same if they are equal.
+/// Whether two JSON texts are the same JSON, numbers compared by value and to the last digit. Texts
+/// that are not JSON are the same if they are equal.
 pub fn same_json(one: &str, other: &str) -> bool {
     one == other || canonical(one) == canonical(other)
 }
@@ -40,8 +40,8 @@ fn same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// An integer and a float are compared as the decimal numbers that their texts are. A large float stands for an integer
-/// with more digits than its text has, and databases see the text.
+/// An integer and a float are compared as the decimal numbers that their texts are. A large float
+/// stands for an integer with more digits than its text has, and databases see the text.
 fn same_number(one: &Number, other: &Number) -> bool {
     match (number::integer(one).is_some(), number::integer(other).is_some()) {
         (true, false) | (false, true) => {

@@ -17,10 +17,10 @@ use crate::value_type::{Misfit, ValueType};
 /// Which keys a state may hold, and the types of their values.
 ///
 /// A `SessionService` with a schema checks every commit with it; every write through
-/// [`State::with_schema`](crate::State::with_schema) is checked at once. A key that is not declared, a
-/// value that is not of the declared type and a number outside the declared bounds are refused. Keys with
-/// a prefix are free as long as no key with that prefix is declared; the first declaration closes the
-/// prefix too. A key may always be removed.
+/// [`State::with_schema`](crate::State::with_schema) is checked at once. A key that is not
+/// declared, a value that is not of the declared type and a number outside the declared bounds are
+/// refused. Keys with a prefix are free as long as no key with that prefix is declared; the first
+/// declaration closes the prefix too. A key may always be removed.
 ///
 /// ```
 /// use sessile_state::{State, StateSchema};
@@ -58,7 +58,8 @@ impl StateSchema {
         Self::default()
     }
 
-    /// Declares a key, prefix included, with the Rust type of its value. `Option<T>` also takes null.
+    /// Declares a key, prefix included, with the Rust type of its value. `Option<T>` also takes
+    /// null.
     #[must_use]
     pub fn key<T: DeserializeOwned>(self, key: impl Into<String>) -> Self {
         self.declare(key, ValueType::of::<T>())
@@ -88,10 +89,11 @@ impl StateSchema {
         self
     }
 
-    /// Declares how a key changes when several writers set it at the same time; the key need not have a type.
+    /// Declares how a key changes when several writers set it at the same time; the key need not
+    /// have a type.
     ///
-    /// Callbacks and tools that set it make an operation, see [`Reducer`]. So does a write that says what it was
-    /// computed from; one that does not replaces the value.
+    /// Callbacks and tools that set it make an operation, see [`Reducer`]. So does a write that
+    /// says what it was computed from; one that does not replaces the value.
     #[must_use]
     pub fn reducer(mut self, key: impl Into<String>, reducer: Reducer) -> Self {
         self.reducers.insert(key.into(), reducer);
@@ -125,12 +127,13 @@ impl StateSchema {
         }
     }
 
-    /// The changes of a delta, keys with their prefixes, if the schema allows them: every value that is set, and
-    /// every operand of an operation. Additions carry the declared bounds from here on, so that the store refuses a
-    /// sum outside of them; where they have bounds of their own, the tighter ones hold.
+    /// The changes of a delta, keys with their prefixes, if the schema allows them: every value
+    /// that is set, and every operand of an operation. Additions carry the declared bounds from
+    /// here on, so that the store refuses a sum outside of them; where they have bounds of their
+    /// own, the tighter ones hold.
     ///
-    /// What an operation makes of the value that is stored is not known here: see `docs/state.md` for what is left
-    /// unchecked.
+    /// What an operation makes of the value that is stored is not known here: see `docs/state.md`
+    /// for what is left unchecked.
     ///
     /// # Errors
     ///
@@ -179,7 +182,8 @@ impl StateSchema {
         })
     }
 
-    /// Refuses a key that is not declared, unless it has a prefix that the schema says nothing about.
+    /// Refuses a key that is not declared, unless it has a prefix that the schema says nothing
+    /// about.
     fn check_free(&self, key: &str, given: impl FnOnce() -> &'static str) -> Result<(), SchemaError> {
         let is_free = key.find(':').is_some_and(|colon| {
             let prefix = &key[..=colon];
@@ -225,7 +229,8 @@ pub enum SchemaError {
         declared: String,
         /// The JSON type of the value.
         given: &'static str,
-        /// What the declared type itself says about the value, without the value; empty if there is no more to say.
+        /// What the declared type itself says about the value, without the value; empty if there is
+        /// no more to say.
         reason: String,
     },
 

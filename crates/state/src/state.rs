@@ -57,7 +57,8 @@ pub struct State {
     pub(crate) node: Arc<Node>,
     /// What this handle, and the views made from it, may write.
     pub(crate) schema: Option<Arc<StateSchema>>,
-    /// The keys that this handle, and the views made from it, change by operations when they are set.
+    /// The keys that this handle, and the views made from it, change by operations when they are
+    /// set.
     pub(crate) reducers: Option<Arc<Reducers>>,
     /// Whether what is read through this handle counts as not read.
     pub(crate) is_quiet: bool,

@@ -46,7 +46,8 @@ impl SharedValue {
     ///
     /// # Errors
     ///
-    /// [`NotJson`] says what has no JSON form, and where: a map with keys that are no texts, NaN, infinity.
+    /// [`NotJson`] says what has no JSON form, and where: a map with keys that are no texts, NaN,
+    /// infinity.
     pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> Result<Self, NotJson> {
         to_json(value).map(Self::from)
     }

@@ -10,7 +10,8 @@ use crate::operation::Operation;
 use crate::partial::check_fields;
 use crate::value::{SharedValue, type_of};
 
-/// The type that a schema declares for a key: a Rust type, or one that is known only when the program runs.
+/// The type that a schema declares for a key: a Rust type, or one that is known only when the
+/// program runs.
 ///
 /// ```
 /// use sessile_state::{StateSchema, ValueType};
@@ -66,7 +67,8 @@ pub(crate) enum Misfit {
 }
 
 impl ValueType {
-    /// Everything that reads as a `T`. The range of an integer type is its bounds: `u8` is from 0 to 255.
+    /// Everything that reads as a `T`. The range of an integer type is its bounds: `u8` is from 0
+    /// to 255.
     pub fn of<T: DeserializeOwned>() -> Self {
         let rust = RustType {
             name: short_name(type_name::<T>()),
@@ -193,8 +195,8 @@ impl ValueType {
         }
     }
 
-    /// Whether an operation can make a value of this type out of another. What it makes of the value that is stored
-    /// when it is committed is known to the store alone.
+    /// Whether an operation can make a value of this type out of another. What it makes of the
+    /// value that is stored when it is committed is known to the store alone.
     pub(crate) fn check_operation(&self, operation: &Operation) -> Result<(), Misfit> {
         if let Some(by) = operation.addend() {
             return self.check_addend(by);
@@ -260,8 +262,8 @@ impl RustType {
         (self.check)(&Value::Number(number.into())).is_ok()
     }
 
-    /// Whether a number may be added to a value: it, its opposite or a small number is a value itself. `-1` is no
-    /// `u32`, and may be added to one.
+    /// Whether a number may be added to a value: it, its opposite or a small number is a value
+    /// itself. `-1` is no `u32`, and may be added to one.
     fn takes_addend(&self, by: &Number) -> bool {
         if number::integer(by).is_some() {
             return self.accepts(0) || self.accepts(1) || self.accepts(by.clone());

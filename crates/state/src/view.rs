@@ -88,8 +88,9 @@ impl State {
         }
     }
 
-    /// Commits if the keys that this view set or removed after reading them still hold, in the state below, what was read.
-    /// Otherwise nothing is changed, and the keys that differ are returned. For views that keep their reads, see
+    /// Commits if the keys that this view set or removed after reading them still hold, in the
+    /// state below, what was read. Otherwise nothing is changed, and the keys that differ are
+    /// returned. For views that keep their reads, see
     /// [`with_read_tracking`](Self::with_read_tracking).
     ///
     /// ```

@@ -296,7 +296,8 @@ impl State {
         }
     }
 
-    /// Makes all changes of a delta, sets, removals and operations; others see all of it or nothing.
+    /// Makes all changes of a delta, sets, removals and operations; others see all of it or
+    /// nothing.
     ///
     /// # Panics
     ///
@@ -319,8 +320,9 @@ impl State {
         }
     }
 
-    /// Makes those changes of a delta whose keys still hold what they held `before`, all at one moment; a key that was
-    /// changed since keeps its value. A key that is not in `before` was absent. Returns the changes that were made.
+    /// Makes those changes of a delta whose keys still hold what they held `before`, all at one
+    /// moment; a key that was changed since keeps its value. A key that is not in `before` was
+    /// absent. Returns the changes that were made.
     ///
     /// ```
     /// use serde_json::json;

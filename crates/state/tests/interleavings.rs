@@ -12,7 +12,8 @@ const SCHEDULES: usize = 3_000;
 
 /// Random schedules, and schedules with few, well placed preemptions.
 fn explore(scenario: impl Fn() + Send + Sync + Copy + 'static) {
-    // Simulated threads have small stacks of their own, too small for a debug build that locks all shards.
+    // Simulated threads have small stacks of their own, too small for a debug build that locks all
+    // shards.
     let mut config = Config::new();
     config.stack_size = 256 * 1024;
     Runner::new(RandomScheduler::new(SCHEDULES), config.clone()).run(scenario);

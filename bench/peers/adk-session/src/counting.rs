@@ -1,4 +1,5 @@
-//! An agent of ADK-Rust whose tool counts as its documentation teaches: it reads the state, and sets a key of the delta.
+//! An agent of ADK-Rust whose tool counts as its documentation teaches: it reads the state, and
+//! sets a key of the delta.
 
 use std::sync::Arc;
 

@@ -30,8 +30,9 @@ async fn open(url: String) -> Peer {
     } else {
         let pool = sqlx::PgPool::connect(&url).await.expect("its server is there");
         let service = PostgresSessionService::from_pool(pool.clone());
-        // Its migration takes a lock on one connection and may release it on another, which keeps the next
-        // process waiting for ever: only the first one migrates, and its connections are closed after.
+        // Its migration takes a lock on one connection and may release it on another, which keeps
+        // the next process waiting for ever: only the first one migrates, and its connections are
+        // closed after.
         if std::env::var_os("MIGRATE").is_some() {
             service.migrate().await.expect("its tables are made");
             pool.close().await;

@@ -53,8 +53,9 @@ enum Kind {
     Text,
     /// A callback hears the model's voice.
     Voice,
-    /// Everything follows from the inputs, and a callback hears of the end of a turn. Each watch acts in every turn, and every
-    /// turn goes to the next phase, whose instruction the model is sent.
+    /// Everything follows from the inputs, and a callback hears of the end of a turn. Each watch
+    /// acts in every turn, and every turn goes to the next phase, whose instruction the model is
+    /// sent.
     Reactive,
 }
 
@@ -88,7 +89,8 @@ impl<C: Contestant> Running<C> {
     }
 }
 
-/// One frame at a time, from the moment it is handed to the library to the moment its callback is called.
+/// One frame at a time, from the moment it is handed to the library to the moment its callback is
+/// called.
 fn latency<C: Contestant>(runtime: &Rc<Runtime>) -> Runner {
     let frame = br#"{"serverContent":{"modelTurn":{"role":"model","parts":[{"text":"Hello"}]}}}"#;
     let running = Running::<C>::begin(Kind::Text, runtime);

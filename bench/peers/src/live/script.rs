@@ -1,4 +1,5 @@
-//! The server that both libraries talk to: frames from a channel, in memory, through each library's own transport trait.
+//! The server that both libraries talk to: frames from a channel, in memory, through each library's
+//! own transport trait.
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -78,8 +78,9 @@ macro_rules! composite {
                 self
             }
 
-            /// With this answer to keys that a callback or tool of an agent below read and then set, and that hold
-            /// another value at the commit: the event tells so, or the write is refused.
+            /// With this answer to keys that a callback or tool of an agent below read and then
+            /// set, and that hold another value at the commit: the event tells so, or the write is
+            /// refused.
             #[must_use]
             pub fn with_on_overwrite(mut self, on_overwrite: sessile_session::OnOverwrite) -> Self {
                 self.composite.on_overwrite = Some(on_overwrite);

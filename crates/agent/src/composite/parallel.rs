@@ -15,8 +15,8 @@ use crate::merge::{Branch, join_branches};
 
 /// Runs agents side by side, each on a branch of its own: it sees what was there before and what it
 /// said and changed itself. Their events come as they are made. Where several set the same key, the
-/// last agent's value counts, whichever was faster. Operations such as `add` of all branches count; so do writes of
-/// keys that have a reducer, which makes operations of them.
+/// last agent's value counts, whichever was faster. Operations such as `add` of all branches count;
+/// so do writes of keys that have a reducer, which makes operations of them.
 pub struct ParallelAgent {
     composite: Composite,
     reducers: Reducers,
@@ -44,8 +44,9 @@ impl ParallelAgent {
 
     /// Joins what the branches changed, in their order.
     ///
-    /// A key that a branch changed with operations or in a transaction is as it is stored: the store applied the change
-    /// to what it held then, so the order of the branches has no say in it.
+    /// A key that a branch changed with operations or in a transaction is as it is stored: the
+    /// store applied the change to what it held then, so the order of the branches has no say in
+    /// it.
     fn join(&self, branches: &[Arc<Frame>], session: &Session) -> Joined {
         let operated: BTreeSet<String> =
             branches.iter().flat_map(|branch| branch.operated().clone()).collect();
@@ -77,8 +78,8 @@ impl ParallelAgent {
 struct Joined {
     /// All changes, for the state that the parallel agent itself sees.
     merged: Delta,
-    /// The changes that make the stored values of contested keys what the order of the branches says, and the values
-    /// that they correct.
+    /// The changes that make the stored values of contested keys what the order of the branches
+    /// says, and the values that they correct.
     corrections: (Delta, Guards),
     /// The keys that branches changed with operations.
     operated: BTreeSet<String>,
@@ -103,7 +104,8 @@ fn corrections<'a>(
     (delta, guards)
 }
 
-/// Commits corrections. A key that another session has changed since the branches did keeps its newer value.
+/// Commits corrections. A key that another session has changed since the branches did keeps its
+/// newer value.
 async fn correct(
     ctx: &InvocationContext,
     name: &str,

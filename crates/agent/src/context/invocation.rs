@@ -19,18 +19,19 @@ pub struct InvocationContext {
 }
 
 impl InvocationContext {
-    /// Commits an event and hands it to whoever reads the run's stream; a partial event is handed on
-    /// and not stored. Author, invocation, branch and id are filled in where they are empty. Returns the event
-    /// as it was stored, after the commit and after the reader took it.
+    /// Commits an event and hands it to whoever reads the run's stream; a partial event is handed
+    /// on and not stored. Author, invocation, branch and id are filled in where they are empty.
+    /// Returns the event as it was stored, after the commit and after the reader took it.
     ///
-    /// `user:` and `app:` keys that the event sets are compared with what this agent sees of them: if another session
-    /// changed them since, the event tells so. Changes that are made in a context, see [`changes`](Self::changes),
-    /// are compared with what was read there. Keys with a reducer are changed by the difference.
+    /// `user:` and `app:` keys that the event sets are compared with what this agent sees of them:
+    /// if another session changed them since, the event tells so. Changes that are made in a
+    /// context, see [`changes`](Self::changes), are compared with what was read there. Keys with a
+    /// reducer are changed by the difference.
     ///
     /// # Errors
     ///
-    /// [`AgentError::Cancelled`] if the run is over; [`AgentError::Session`] if the event cannot be stored.
-    /// Nothing is changed then.
+    /// [`AgentError::Cancelled`] if the run is over; [`AgentError::Session`] if the event cannot be
+    /// stored. Nothing is changed then.
     pub async fn emit(&self, mut event: Event) -> Result<Arc<Event>, AgentError> {
         if event.actions.state_delta.is_empty() {
             return self.emit_as(event).await;
@@ -60,7 +61,8 @@ impl InvocationContext {
         delta.merge(&view.delta()).map_err(AgentError::other)
     }
 
-    /// Guards of the shared keys that an event sets or removes, with the values that this agent sees.
+    /// Guards of the shared keys that an event sets or removes, with the values that this agent
+    /// sees.
     fn seen(&self, event: &Event) -> Guards {
         let mut guards = Guards::new(OnOverwrite::Report);
         for (key, change) in event.actions.state_delta.iter() {
@@ -141,11 +143,13 @@ impl InvocationContext {
     }
 }
 
-/// Puts changes into an event, each after what the event does to its key already. Returns the guards of the event.
+/// Puts changes into an event, each after what the event does to its key already. Returns the
+/// guards of the event.
 ///
 /// # Errors
 ///
-/// [`AgentError::Other`] if the event sets a key to a value that one of the operations cannot be applied to.
+/// [`AgentError::Other`] if the event sets a key to a value that one of the operations cannot be
+/// applied to.
 pub(crate) fn add_changes(event: &mut Event, taken: Taken) -> Result<Guards, AgentError> {
     runner::join_actions(&mut event.actions, taken.actions).map_err(AgentError::other)?;
     event.actions.state_delta.merge(&taken.delta).map_err(AgentError::other)?;

@@ -7,9 +7,9 @@
 //! | [`ToolContext`] | tools | a view whose changes land in the event of the tool's response |
 //! | [`InvocationContext`] | agents | reads; writes by emitting events |
 //!
-//! A view remembers what was read through it. A key that is read and then set carries the value that was read as a
-//! guard, so that a write of another session in between is reported or refused, see
-//! [`OnOverwrite`](sessile_session::OnOverwrite).
+//! A view remembers what was read through it. A key that is read and then set carries the value
+//! that was read as a guard, so that a write of another session in between is reported or refused,
+//! see [`OnOverwrite`](sessile_session::OnOverwrite).
 
 mod callback;
 mod invocation;

@@ -96,8 +96,8 @@ impl Changes {
     }
 }
 
-/// A view whose writes are checked at once if the application has a schema: the callback or tool that makes a mistake is
-/// told, and the others of its step are not refused with it.
+/// A view whose writes are checked at once if the application has a schema: the callback or tool
+/// that makes a mistake is told, and the others of its step are not refused with it.
 fn checked(context: &ReadonlyContext, view: State) -> State {
     let run = &context.invocation;
     match run.services.sessions.schema(run.key.app()) {
@@ -106,8 +106,8 @@ fn checked(context: &ReadonlyContext, view: State) -> State {
     }
 }
 
-/// Changes that no event carries are lost. That is a mistake in the program, and said loudly, unless the
-/// callback, tool or agent was cut off before its event.
+/// Changes that no event carries are lost. That is a mistake in the program, and said loudly,
+/// unless the callback, tool or agent was cut off before its event.
 impl Drop for Changes {
     fn drop(&mut self) {
         let delta = self.state.delta();

@@ -26,8 +26,9 @@ pub(crate) struct Frame {
     pub(crate) state: State,
     /// The rules of the contexts here.
     pub(crate) rules: Arc<Rules>,
-    /// The stored keys that the branch last changed with operations or transactions, shared by all frames of the branch. A parallel
-    /// agent must not correct them, because their stored values count the operations of all writers.
+    /// The stored keys that the branch last changed with operations or transactions, shared by all
+    /// frames of the branch. A parallel agent must not correct them, because their stored values
+    /// count the operations of all writers.
     operated: Arc<Mutex<BTreeSet<String>>>,
     /// Whether an event of this agent or one below asked the agents above to stop.
     pub(crate) escalated: AtomicBool,
@@ -37,7 +38,8 @@ pub(crate) struct Frame {
     pub(crate) transfer: Mutex<Option<String>>,
 }
 
-/// How the contexts of an agent treat state, as the runner and the agents from the root down to it declare it.
+/// How the contexts of an agent treat state, as the runner and the agents from the root down to it
+/// declare it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rules {
     /// The keys whose sets become operations.
@@ -111,12 +113,14 @@ impl Frame {
         }
     }
 
-    /// Notes that a transaction changed these keys: the store had the last word on them, as it has with operations.
+    /// Notes that a transaction changed these keys: the store had the last word on them, as it has
+    /// with operations.
     pub(crate) fn note_transaction<'a>(&self, keys: impl Iterator<Item = &'a str>) {
         self.operated().extend(keys.map(str::to_owned));
     }
 
-    /// Notes the same of what parallel branches below changed, all of it and what of that with operations.
+    /// Notes the same of what parallel branches below changed, all of it and what of that with
+    /// operations.
     pub(crate) fn note_joined(&self, merged: &Delta, operated: BTreeSet<String>) {
         let mut known = self.operated();
         known.retain(|key| merged.get(key).is_none());

@@ -7,8 +7,8 @@ use sessile_state::SharedValue;
 use super::callback::CallbackContext;
 use super::readonly::ReadonlyContext;
 
-/// What a tool sees and may change. Its changes are committed with the event of its response, all of
-/// them or, if the tool fails, none.
+/// What a tool sees and may change. Its changes are committed with the event of its response, all
+/// of them or, if the tool fails, none.
 #[derive(Clone)]
 pub struct ToolContext {
     callback: CallbackContext,

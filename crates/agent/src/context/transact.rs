@@ -11,12 +11,13 @@ use crate::error::AgentError;
 use crate::tool::Outer;
 
 impl CallbackContext {
-    /// Reads the newest stored state, lets `change` compute on it, and commits what it changed at once, in an event of
-    /// its own; if what it read has changed meanwhile, again. Returns what `change` returned: for a tool whose answer
-    /// quotes the value.
+    /// Reads the newest stored state, lets `change` compute on it, and commits what it changed at
+    /// once, in an event of its own; if what it read has changed meanwhile, again. Returns what
+    /// `change` returned: for a tool whose answer quotes the value.
     ///
-    /// `change` may run many times. It does not see changes that are pending in [`state`](Self::state). The keys that it
-    /// wrote count as read there, with their new values. They stay stored if the callback or tool fails afterwards.
+    /// `change` may run many times. It does not see changes that are pending in
+    /// [`state`](Self::state). The keys that it wrote count as read there, with their new values.
+    /// They stay stored if the callback or tool fails afterwards.
     ///
     /// ```
     /// use sessile_agent::{FunctionTool, ToolContext};
@@ -33,8 +34,10 @@ impl CallbackContext {
     ///
     /// # Errors
     ///
-    /// - [`AgentError::Session`] with [`SessionError::GivenUp`] if `change` returns an error, and with the reasons of
-    ///   [`SessionService::transact`](sessile_session::SessionService::transact); nothing is committed then;
+    /// - [`AgentError::Session`] with [`SessionError::GivenUp`] if `change` returns an error, and
+    ///   with the reasons of
+    ///   [`SessionService::transact`](sessile_session::SessionService::transact); nothing is
+    ///   committed then;
     /// - [`AgentError::Cancelled`] if the run is over.
     pub async fn transact<T: Send>(
         &self,
@@ -58,7 +61,8 @@ impl CallbackContext {
             let context = &self.changes.context;
             let stored = match &context.invocation.services.outer {
                 None => commit(context, change).await?,
-                // The session of this run is a copy: the transaction is one of the session that was copied.
+                // The session of this run is a copy: the transaction is one of the session that was
+                // copied.
                 Some(outer) => match outer.ctx.transact_event(change).await? {
                     Some(stored) => Some(repeat(context, outer, &stored).await?),
                     None => None,

@@ -19,8 +19,8 @@ pub(super) struct Answers {
     before: Option<Snapshot>,
     /// Values that a refused commit found in the place of those in `before`.
     newer: BTreeMap<String, Option<SharedValue>>,
-    /// Whether the last event was computed from known values: if the store holds others, it is computed again from those,
-    /// and no call is to blame.
+    /// Whether the last event was computed from known values: if the store holds others, it is
+    /// computed again from those, and no call is to blame.
     is_exact: bool,
 }
 
@@ -38,9 +38,9 @@ impl Answers {
         Self { author: author.to_owned(), answers, before, newer: BTreeMap::new(), is_exact: false }
     }
 
-    /// Commits the answers in one event, in the order of the calls. If a commit is refused because of a key, the answer
-    /// of the call that is to blame becomes an error, its changes are dropped, and the others are committed without it.
-    /// `None` if there is nothing to commit.
+    /// Commits the answers in one event, in the order of the calls. If a commit is refused because
+    /// of a key, the answer of the call that is to blame becomes an error, its changes are dropped,
+    /// and the others are committed without it. `None` if there is nothing to commit.
     pub(super) async fn commit(
         mut self,
         ctx: &InvocationContext,
@@ -71,8 +71,8 @@ impl Answers {
         }
     }
 
-    /// The event with all answers and what the calls changed. A call whose changes do not fit to those of the calls
-    /// before it is answered with an error.
+    /// The event with all answers and what the calls changed. A call whose changes do not fit to
+    /// those of the calls before it is answered with an error.
     pub(super) fn append(&mut self) -> Result<Append, AgentError> {
         let joined = loop {
             match self.joined() {
@@ -103,9 +103,9 @@ impl Answers {
         join(&known, &writers)
     }
 
-    /// Answers the call with an error that a refused commit is to be blamed on; `false` if it is no call's fault. A
-    /// value that was overwritten is to be blamed on the last call that had read it, everything else on the last that
-    /// changed the key or the scope.
+    /// Answers the call with an error that a refused commit is to be blamed on; `false` if it is no
+    /// call's fault. A value that was overwritten is to be blamed on the last call that had read
+    /// it, everything else on the last that changed the key or the scope.
     fn refuse(&mut self, error: &SessionError) -> bool {
         match error {
             SessionError::Overwritten { current } => {

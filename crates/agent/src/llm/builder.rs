@@ -114,8 +114,8 @@ impl LlmAgentBuilder {
         self
     }
 
-    /// What the model is always told first, word by word, so that it can be cached. The instruction is
-    /// then part of the conversation.
+    /// What the model is always told first, word by word, so that it can be cached. The instruction
+    /// is then part of the conversation.
     pub fn static_instruction(mut self, text: impl Into<String>) -> Self {
         self.agent.static_instruction = Some(Content::text("user", text));
         self
@@ -169,23 +169,24 @@ impl LlmAgentBuilder {
         self
     }
 
-    /// The answer is to be JSON that fits this JSON Schema, which the model is asked for; here it is only checked
-    /// that it is JSON.
+    /// The answer is to be JSON that fits this JSON Schema, which the model is asked for; here it
+    /// is only checked that it is JSON.
     pub fn output_json_schema(mut self, schema: impl Into<SharedValue>) -> Self {
         self.agent.output_schema = Some(OutputSchema::json(schema.into()));
         self
     }
 
-    /// Turns what callbacks and tools of this agent and those below set under a key into an operation, so that writes
-    /// of several tools, branches, sessions and processes all count. An answer that is kept under such an output key
-    /// is added to a list or an object.
+    /// Turns what callbacks and tools of this agent and those below set under a key into an
+    /// operation, so that writes of several tools, branches, sessions and processes all count. An
+    /// answer that is kept under such an output key is added to a list or an object.
     pub fn reducer(mut self, key: impl Into<String>, reducer: Reducer) -> Self {
         self.agent.reducers.insert(key.into(), reducer);
         self
     }
 
-    /// What happens when a key that a callback or tool read and then set holds another value at the commit: the event
-    /// tells so, or the write is refused. Without it, what holds for the agent above or the runner.
+    /// What happens when a key that a callback or tool read and then set holds another value at the
+    /// commit: the event tells so, or the write is refused. Without it, what holds for the agent
+    /// above or the runner.
     pub fn on_overwrite(mut self, on_overwrite: OnOverwrite) -> Self {
         self.agent.on_overwrite = Some(on_overwrite);
         self
@@ -211,7 +212,8 @@ impl LlmAgentBuilder {
         self
     }
 
-    /// Runs before the model is asked: passes the request on, changed or not, or answers in the model's place.
+    /// Runs before the model is asked: passes the request on, changed or not, or answers in the
+    /// model's place.
     pub fn before_model<F, Fut>(mut self, callback: F) -> Self
     where
         F: Fn(CallbackContext, ModelRequest) -> Fut + Send + Sync + 'static,
@@ -222,7 +224,8 @@ impl LlmAgentBuilder {
         self
     }
 
-    /// Runs after the model answered, for each piece too. A response that it returns takes the place of the model's.
+    /// Runs after the model answered, for each piece too. A response that it returns takes the
+    /// place of the model's.
     pub fn after_model<F, Fut>(mut self, callback: F) -> Self
     where
         F: Fn(CallbackContext, Arc<ModelResponse>) -> Fut + Send + Sync + 'static,
@@ -281,8 +284,8 @@ impl LlmAgentBuilder {
     ///
     /// # Errors
     ///
-    /// [`BuildError`] names all that is wrong: a name that it cannot have or shares with an agent below,
-    /// tools that share a name, an empty output key.
+    /// [`BuildError`] names all that is wrong: a name that it cannot have or shares with an agent
+    /// below, tools that share a name, an empty output key.
     pub fn build(self) -> Result<LlmAgent, BuildError> {
         let agent = self.agent;
         let mut problems = Vec::new();

@@ -1,7 +1,8 @@
 //! Tools that ask the user first.
 //!
-//! A tool that calls [`ToolContext::request_confirmation`](crate::ToolContext::request_confirmation) makes the
-//! agent emit a call of `adk_request_confirmation`, which the client answers like a tool that takes long.
+//! A tool that calls
+//! [`ToolContext::request_confirmation`](crate::ToolContext::request_confirmation) makes the agent
+//! emit a call of `adk_request_confirmation`, which the client answers like a tool that takes long.
 //! The tool is called again with that answer.
 
 use std::collections::{BTreeMap, BTreeSet};

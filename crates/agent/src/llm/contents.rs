@@ -61,8 +61,8 @@ impl Reader<'_> {
         said
     }
 
-    /// Whether what this agent answers begins with the event: someone else speaks, and it is neither a
-    /// tool's result nor a transfer.
+    /// Whether what this agent answers begins with the event: someone else speaks, and it is
+    /// neither a tool's result nor a transfer.
     fn begins(&self, event: &Event) -> bool {
         event.author != self.agent
             && event.function_responses().next().is_none()
@@ -177,8 +177,9 @@ impl<'a> Summary<'a> {
     }
 }
 
-/// Puts the newest response to each call right behind it. Responses without a call are left out, and so
-/// are calls without a response, unless it takes long or cannot be told because they have no id.
+/// Puts the newest response to each call right behind it. Responses without a call are left out,
+/// and so are calls without a response, unless it takes long or cannot be told because they have no
+/// id.
 fn with_responses(said: Vec<Said<'_>>) -> Vec<Content> {
     let mut responses: HashMap<&str, &FunctionResponse> = HashMap::new();
     for event in said.iter().filter_map(Said::event) {

@@ -87,8 +87,8 @@ impl Instruction {
 ///
 /// # Errors
 ///
-/// [`AgentError::Template`] names what is missing; [`AgentError::Missing`] if an artifact is wanted where
-/// there are none.
+/// [`AgentError::Template`] names what is missing; [`AgentError::Missing`] if an artifact is wanted
+/// where there are none.
 pub async fn inject_session_state(template: &str, ctx: &ReadonlyContext) -> Result<String, AgentError> {
     fill(&Template::parse(template), ctx).await
 }

@@ -33,8 +33,8 @@ impl OutputSchema {
 }
 
 impl LlmAgent {
-    /// Puts the agent's answer into the event, under its output key, if the event is its final one. If the key has a
-    /// reducer that collects, the answer is added to what is stored.
+    /// Puts the agent's answer into the event, under its output key, if the event is its final one.
+    /// If the key has a reducer that collects, the answer is added to what is stored.
     ///
     /// # Errors
     ///
@@ -71,8 +71,8 @@ impl LlmAgent {
     }
 }
 
-/// The operation that adds an answer to a list or an object; `None` if the reducer does not collect. An answer that is
-/// itself a list or an object is added item by item or field by field.
+/// The operation that adds an answer to a list or an object; `None` if the reducer does not
+/// collect. An answer that is itself a list or an object is added item by item or field by field.
 fn collected(reducer: Reducer, answer: &SharedValue) -> Option<Operation> {
     let items = || match &**answer {
         Value::Array(_) => answer.to_items(),

@@ -118,7 +118,8 @@ impl LlmAgent {
         event.partial = response.partial;
         event.turn_complete = response.turn_complete;
         event.interrupted = response.interrupted;
-        // Fields that few answers have take room in the event, so they are set only if they are there.
+        // Fields that few answers have take room in the event, so they are set only if they are
+        // there.
         macro_rules! set {
             ($($field:ident),*) => {
                 $(if response.$field.is_some() { event.$field = response.$field; })*

@@ -42,7 +42,8 @@ impl LlmAgent {
         self.tools.iter().find(|tool| tool.name() == name)
     }
 
-    /// Runs the calls of an event side by side, and commits their responses and changes in one event.
+    /// Runs the calls of an event side by side, and commits their responses and changes in one
+    /// event.
     pub(super) async fn call_tools(
         &self,
         ctx: &InvocationContext,

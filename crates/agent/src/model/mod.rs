@@ -24,8 +24,8 @@ pub trait Model: Send + Sync {
     fn name(&self) -> &str;
 
     /// Asks. The stream holds exactly one whole response, or an error, as its last item; with
-    /// [`Streaming::Pieces`] the pieces come before it, each with `partial` set and only what is new,
-    /// and the last response holds all of them joined.
+    /// [`Streaming::Pieces`] the pieces come before it, each with `partial` set and only what is
+    /// new, and the last response holds all of them joined.
     ///
     /// # Errors
     ///

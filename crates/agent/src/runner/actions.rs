@@ -1,13 +1,14 @@
 use sessile_session::EventActions;
 use sessile_state::StateError;
 
-/// Adds what another callback or tool did to an event's actions; where both set the same field, the later
-/// one counts. Changes of state that a context made are merged elsewhere; those that code put into the actions
-/// itself are composed here, each after what the event does to its key already.
+/// Adds what another callback or tool did to an event's actions; where both set the same field, the
+/// later one counts. Changes of state that a context made are merged elsewhere; those that code put
+/// into the actions itself are composed here, each after what the event does to its key already.
 ///
 /// # Errors
 ///
-/// [`StateError::Operation`] if a later operation cannot be applied to the value that the event sets.
+/// [`StateError::Operation`] if a later operation cannot be applied to the value that the event
+/// sets.
 pub(crate) fn join_actions(actions: &mut EventActions, later: EventActions) -> Result<(), StateError> {
     if later == EventActions::default() {
         return Ok(());

@@ -49,7 +49,8 @@ impl RunnerBuilder {
         self
     }
 
-    /// What happens when a session that is being run is run again; it waits, unless this says otherwise.
+    /// What happens when a session that is being run is run again; it waits, unless this says
+    /// otherwise.
     #[must_use]
     pub fn when_busy(mut self, when_busy: WhenBusy) -> Self {
         self.when_busy = when_busy;
@@ -63,23 +64,26 @@ impl RunnerBuilder {
         self
     }
 
-    /// Turns what callbacks and tools of all agents set under a key into an operation, so that writes of several tools,
-    /// branches, sessions and processes all count. An agent may declare another reducer for the key.
+    /// Turns what callbacks and tools of all agents set under a key into an operation, so that
+    /// writes of several tools, branches, sessions and processes all count. An agent may declare
+    /// another reducer for the key.
     #[must_use]
     pub fn reducer(mut self, key: impl Into<String>, reducer: Reducer) -> Self {
         Arc::make_mut(&mut self.rules.reducers).insert(key.into(), reducer);
         self
     }
 
-    /// What happens when a key that a callback or tool read and then set holds another value at the commit: the event
-    /// tells so, or the write is refused. Without it, what holds for the service of sessions.
+    /// What happens when a key that a callback or tool read and then set holds another value at the
+    /// commit: the event tells so, or the write is refused. Without it, what holds for the service
+    /// of sessions.
     #[must_use]
     pub fn on_overwrite(mut self, on_overwrite: OnOverwrite) -> Self {
         self.rules.on_overwrite = on_overwrite;
         self
     }
 
-    /// As part of the run of a tool call: model calls count together, and state is treated as there.
+    /// As part of the run of a tool call: model calls count together, and state is treated as
+    /// there.
     pub(crate) fn inside(mut self, outer: Arc<Outer>) -> Self {
         self.model_calls = Some(outer.ctx.invocation.model_calls.clone());
         self.rules = Rules::clone(&outer.ctx.frame.rules);
@@ -91,8 +95,9 @@ impl RunnerBuilder {
     ///
     /// # Errors
     ///
-    /// [`BuildError`] names all that is wrong: an application name that cannot be one, names that agents
-    /// share or cannot have, an agent below itself or in two places, an agent without a model.
+    /// [`BuildError`] names all that is wrong: an application name that cannot be one, names that
+    /// agents share or cannot have, an agent below itself or in two places, an agent without a
+    /// model.
     pub fn build(self) -> Result<Runner, BuildError> {
         let mut problems = Vec::new();
         if let Err(error) = SessionKey::new(&self.app, "user", "session") {

@@ -68,13 +68,13 @@ impl Invocation {
         Ok(event)
     }
 
-    /// Commits an event and applies what it changes, without handing it on. The commit runs to its end and is
-    /// applied even if the caller stops waiting for it.
+    /// Commits an event and applies what it changes, without handing it on. The commit runs to its
+    /// end and is applied even if the caller stops waiting for it.
     ///
-    /// The state that the agent sees gets what was *stored*: for an operation that is its result, which counts
-    /// what other sessions wrote. The service stores no `temp:` keys, so those changes are applied from the event
-    /// as it was given. If a guard refuses the event, the run learns the values that are stored: the next tool that
-    /// reads them computes from those.
+    /// The state that the agent sees gets what was *stored*: for an operation that is its result,
+    /// which counts what other sessions wrote. The service stores no `temp:` keys, so those changes
+    /// are applied from the event as it was given. If a guard refuses the event, the run learns the
+    /// values that are stored: the next tool that reads them computes from those.
     pub(crate) async fn commit(&self, frame: &Arc<Frame>, append: Append) -> Result<Arc<Event>, AgentError> {
         let intended = append.event.actions.state_delta.clone();
         let temporary = temporary(&intended);
@@ -186,8 +186,8 @@ impl Invocation {
     }
 }
 
-/// Whether metadata of this name means something to the runtime, such as which keys an event removes. What
-/// a caller gives to a run must not say that.
+/// Whether metadata of this name means something to the runtime, such as which keys an event
+/// removes. What a caller gives to a run must not say that.
 fn is_reserved(name: &str) -> bool {
     name.starts_with("__adk_internal_") || name.starts_with("sessile:")
 }
@@ -222,8 +222,8 @@ fn take_in_current(
     frame.state.try_apply(&delta).map_err(AgentError::other)
 }
 
-/// Takes in what others committed to the session while this run did, except this run's own event. Their events hold
-/// results only, so applying them in order gives what is stored.
+/// Takes in what others committed to the session while this run did, except this run's own event.
+/// Their events hold results only, so applying them in order gives what is stored.
 fn take_in(state: &State, session: &Session, known: Version, own: &str) -> Result<(), AgentError> {
     let news = session.events().iter().rev().take_while(|event| event.version > known);
     let foreign: Vec<_> = news.filter(|event| event.id != own).collect();
@@ -234,8 +234,9 @@ fn take_in(state: &State, session: &Session, known: Version, own: &str) -> Resul
     state.try_apply(&delta).map_err(AgentError::other)
 }
 
-/// Reads what other sessions made of the application's and the user's state. If that fails, the run goes on with
-/// what it knows, which is stale but consistent: the event is committed, and no read may turn that into a failure.
+/// Reads what other sessions made of the application's and the user's state. If that fails, the run
+/// goes on with what it knows, which is stale but consistent: the event is committed, and no read
+/// may turn that into a failure.
 async fn refresh_shared(
     state: &State,
     sessions: &SessionService,

@@ -6,8 +6,8 @@ use sessile_session::{Content, Event, FunctionResponse, SessionEvent};
 
 use crate::history::{ABORTED, begins_turn, is_long_running, newest_first};
 
-/// One event for each that has unanswered calls, saying that they were interrupted, oldest first. Calls
-/// that take long may be answered later, and those in `answered` are being answered now.
+/// One event for each that has unanswered calls, saying that they were interrupted, oldest first.
+/// Calls that take long may be answered later, and those in `answered` are being answered now.
 pub(super) fn interrupted(events: &[SessionEvent], answered: &BTreeSet<&str>) -> Vec<Event> {
     let mut answered = answered.clone();
     let mut answers = Vec::new();

@@ -12,11 +12,11 @@ pub struct RunRequest {
     pub user: String,
     /// The session's id.
     pub session: String,
-    /// What the user says, or the answers to calls that wait for them. Without one, the agent goes on
-    /// from what is there.
+    /// What the user says, or the answers to calls that wait for them. Without one, the agent goes
+    /// on from what is there.
     pub message: Option<Content>,
-    /// Changes of state, with their prefixes, committed with the message; `temp:` keys last as long as
-    /// the run.
+    /// Changes of state, with their prefixes, committed with the message; `temp:` keys last as long
+    /// as the run.
     pub state_delta: Delta,
     /// The values that the changes were computed from. If a guard refuses, the run does not begin.
     pub guards: Guards,
@@ -47,7 +47,8 @@ impl RunRequest {
         self
     }
 
-    /// With these changes of state: a [`Delta`], an array of keys and values, or an object as `json!` makes it.
+    /// With these changes of state: a [`Delta`], an array of keys and values, or an object as
+    /// `json!` makes it.
     #[must_use]
     #[track_caller]
     pub fn with_delta(mut self, delta: impl Into<Delta>) -> Self {
@@ -97,8 +98,8 @@ pub struct RunConfig {
     pub streaming: Streaming,
     /// How often the models may be asked in one run; 0 is as often as they like.
     pub max_llm_calls: u32,
-    /// Notes for every event of the run; an event's own notes come first. Those whose names begin with
-    /// `sessile:` or `__adk_internal_` mean something to the runtime, and reach no event.
+    /// Notes for every event of the run; an event's own notes come first. Those whose names begin
+    /// with `sessile:` or `__adk_internal_` mean something to the runtime, and reach no event.
     pub custom_metadata: BTreeMap<String, SharedValue>,
     /// The events that agents look back on.
     pub window: EventWindow,

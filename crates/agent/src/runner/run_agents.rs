@@ -8,8 +8,8 @@ use crate::context::{CallbackContext, InvocationContext};
 use crate::error::{AgentError, untold};
 use crate::guard::guarded;
 
-/// Runs an agent, then those that it hands over to, one after the other: a chain of any length needs
-/// no more room than one agent.
+/// Runs an agent, then those that it hands over to, one after the other: a chain of any length
+/// needs no more room than one agent.
 pub(crate) async fn run_agents(ctx: &InvocationContext, first: Arc<dyn Agent>) -> Result<(), AgentError> {
     let mut agent = first;
     loop {
@@ -60,8 +60,8 @@ async fn run_agent(ctx: &InvocationContext, agent: &dyn Agent) -> Result<(), Age
     Ok(())
 }
 
-/// Runs callbacks until one says something, and commits what they said and changed. Tells whether one
-/// said something. If that is the agent's answer, it is kept under the agent's output key.
+/// Runs callbacks until one says something, and commits what they said and changed. Tells whether
+/// one said something. If that is the agent's answer, it is kept under the agent's output key.
 async fn call(
     ctx: &InvocationContext,
     callbacks: &[AgentCallback],

@@ -12,8 +12,8 @@ use crate::error::RunError;
 
 /// A run, as the stream of its events.
 ///
-/// The run goes on while the stream is read. Dropping the stream cancels the run: what was committed
-/// stays, nothing is written afterwards, and the session can be used again.
+/// The run goes on while the stream is read. Dropping the stream cancels the run: what was
+/// committed stays, nothing is written afterwards, and the session can be used again.
 #[must_use = "a run does nothing unless its events are read"]
 pub struct Run {
     /// What is left to do.

@@ -1,8 +1,8 @@
 //! One run at a time in each session.
 //!
-//! A [`Turn`] is a run's right to write. Whoever ends it (its stream is dropped, it is cancelled, it is
-//! done) makes sure that nothing is written afterwards: a commit that has begun is brought to its end
-//! first, and only then the next run gets its turn.
+//! A [`Turn`] is a run's right to write. Whoever ends it (its stream is dropped, it is cancelled,
+//! it is done) makes sure that nothing is written afterwards: a commit that has begun is brought to
+//! its end first, and only then the next run gets its turn.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -33,7 +33,8 @@ pub(crate) struct Turn {
 #[derive(Default)]
 struct TurnState {
     is_over: bool,
-    /// The commit in progress. It is here and not in the run, so that whoever ends the turn can finish it.
+    /// The commit in progress. It is here and not in the run, so that whoever ends the turn can
+    /// finish it.
     commit: Option<Commit>,
     /// The place in the session, given back when the turn is over and the commit has ended.
     seat: Option<Taken>,
@@ -117,7 +118,8 @@ impl Future for Committing<'_> {
     }
 }
 
-/// An agent may stop waiting without ending the turn; the commit ends all the same, before the next one.
+/// An agent may stop waiting without ending the turn; the commit ends all the same, before the next
+/// one.
 impl Drop for Committing<'_> {
     fn drop(&mut self) {
         if !self.done {

@@ -14,8 +14,9 @@ use crate::runner::{RunConfig, RunRequest, Runner};
 
 /// An agent as a tool: another agent asks it and reads its answer.
 ///
-/// It runs in a session of its own, which begins with the state that the asking agent sees and is gone
-/// afterwards; what it changes becomes the tool's changes, and what it changes with operations stays operations.
+/// It runs in a session of its own, which begins with the state that the asking agent sees and is
+/// gone afterwards; what it changes becomes the tool's changes, and what it changes with operations
+/// stays operations.
 pub struct AgentTool {
     agent: Arc<dyn Agent>,
     skip_summarization: bool,

@@ -67,8 +67,8 @@ where
         Self { declaration, long_running: false, question: None, function, kind: PhantomData }
     }
 
-    /// Whose result may come later, see [`Tool::is_long_running`]. A function that returns null has no
-    /// result yet.
+    /// Whose result may come later, see [`Tool::is_long_running`]. A function that returns null has
+    /// no result yet.
     #[must_use]
     pub fn long_running(mut self) -> Self {
         self.long_running = true;

@@ -9,8 +9,8 @@ use crate::error::ToolError;
 
 /// The tool call that a run is part of, if its agent is a tool.
 ///
-/// The agent runs in a session of its own, which is a copy: what its contexts read and changed must count in the session
-/// of the agent that asked.
+/// The agent runs in a session of its own, which is a copy: what its contexts read and changed must
+/// count in the session of the agent that asked.
 pub(crate) struct Outer {
     pub(crate) ctx: ToolContext,
     /// The state that the copy was made of.
@@ -36,9 +36,10 @@ impl Outer {
         lock(&self.stored).insert(event.to_owned());
     }
 
-    /// Makes what an event of the run changed the tool's changes. Operations are handed on as operations: their results
-    /// were computed from a copy of the state, and would overwrite what other sessions write. A key that was read
-    /// before it was set counts as read by the tool, with the value that the copy had.
+    /// Makes what an event of the run changed the tool's changes. Operations are handed on as
+    /// operations: their results were computed from a copy of the state, and would overwrite what
+    /// other sessions write. A key that was read before it was set counts as read by the tool, with
+    /// the value that the copy had.
     pub(super) fn take_over(&self, event: &Event) -> Result<(), ToolError> {
         if !event.actions.artifact_delta.is_empty() {
             let artifacts = event.actions.artifact_delta.clone();

@@ -1,4 +1,5 @@
-//! Operations of agents, callbacks and tools: every writer counts, whoever else writes at the same time.
+//! Operations of agents, callbacks and tools: every writer counts, whoever else writes at the same
+//! time.
 
 use std::sync::Arc;
 
@@ -50,9 +51,9 @@ impl Model for Calls {
 const SESSIONS: usize = 8;
 const RUNS: usize = 5;
 
-/// Runs a tool that operates on shared keys in eight sessions at once, five times in each, half of them through
-/// each of the services. In every round all eight tools have read the state before the first of them is committed:
-/// with "read, compute, set" only one of the eight writes would stay.
+/// Runs a tool that operates on shared keys in eight sessions at once, five times in each, half of
+/// them through each of the services. In every round all eight tools have read the state before the
+/// first of them is committed: with "read, compute, set" only one of the eight writes would stay.
 async fn all_tools_count(services: [SessionService; 2]) {
     let all_have_read = Arc::new(Barrier::new(SESSIONS));
     let runners = services.clone().map(|sessions| {
@@ -245,7 +246,8 @@ async fn calls_side_by_side_that_set_and_add_count_in_their_order() {
             write("set_first", 1),
             write("add_first", 1),
             set("add_first", json!(5)),
-            // A number cannot be added to the text of a sibling: the later call is answered with an error.
+            // A number cannot be added to the text of a sibling: the later call is answered with an
+            // error.
             set("text_first", json!("five")),
             write("text_first", 1),
         ]),
@@ -373,8 +375,8 @@ fn branch(name: &str, steps: &[Step], nested: bool) -> Arc<dyn Agent> {
     Arc::new(SequentialAgent::new(name, steps).unwrap())
 }
 
-/// Runs two branches, the second of which commits before the first; returns `n`, and whether the parallel agent had to
-/// correct it.
+/// Runs two branches, the second of which commits before the first; returns `n`, and whether the
+/// parallel agent had to correct it.
 async fn later_branch_commits_first(first: &[Step], second: &[Step], nested: bool) -> (i64, bool) {
     let sessions = with_session(SessionService::new(MemoryStore::new()), json!({"n": 10})).await;
     let others = Arc::new(Barrier::new(2));
@@ -489,7 +491,8 @@ async fn operations_on_temp_keys_stay_in_the_run() {
     }
 }
 
-/// Emits an event with changes of its own beside those of a context, and looks at what it sees of `n` afterwards.
+/// Emits an event with changes of its own beside those of a context, and looks at what it sees of
+/// `n` afterwards.
 struct Emits {
     own: Delta,
     in_context: Delta,

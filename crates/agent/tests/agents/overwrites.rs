@@ -1,5 +1,5 @@
-//! What tools and callbacks naturally write: read a value, compute, set it. Another writer in between is never
-//! overwritten in silence.
+//! What tools and callbacks naturally write: read a value, compute, set it. Another writer in
+//! between is never overwritten in silence.
 
 use std::sync::{Arc, Mutex};
 
@@ -95,8 +95,9 @@ async fn count(ctx: &CallbackContext, way: Way) -> Result<(), BoxError> {
 const SESSIONS: usize = 8;
 const RUNS: usize = 5;
 
-/// Increments `user:points` from a tool and from a callback of eight sessions at once, five times each, through the
-/// services in turn. Returns what is stored, the sum of what reports say was lost, and how many were refused.
+/// Increments `user:points` from a tool and from a callback of eight sessions at once, five times
+/// each, through the services in turn. Returns what is stored, the sum of what reports say was
+/// lost, and how many were refused.
 async fn increments(
     services: &[SessionService],
     way: Way,
@@ -242,7 +243,8 @@ async fn nothing_is_lost_in_silence_by_two_runners_on_postgres() {
     .await;
 }
 
-/// A tool that reads `key`, lets another writer set it to 100, and sets it to one more than it read.
+/// A tool that reads `key`, lets another writer set it to 100, and sets it to one more than it
+/// read.
 fn disturbed(name: &str, sessions: &SessionService) -> impl Tool + use<> {
     #[derive(serde::Deserialize, schemars::JsonSchema)]
     struct Key {
@@ -417,15 +419,17 @@ async fn siblings_are_compared_with_what_is_stored_when_another_session_wrote_to
 
     let events = run(agent, &sessions, "go").await.unwrap();
 
-    // The first read 5 and found 50; the third read 5 and found what the first and the second left, 7.
+    // The first read 5 and found 50; the third read 5 and found what the first and the second left,
+    // 7.
     let reports = json!([{"read": 5, "found": 50}, {"read": 5, "found": 7}]);
     assert_eq!(events[1].overwrote().unwrap(), &json!({"user:points": reports}));
     assert_eq!(state(&sessions).await, json!({"user:points": 6}));
     assert_eq!(6 + lost(&events[1], "user:points"), 50 + 3, "every writer is accounted for");
 }
 
-/// Another session writes before the first two commits of the step. With the value that the second commit knows, no call
-/// overwrites a sibling; it is computed again all the same, and no call is refused.
+/// Another session writes before the first two commits of the step. With the value that the second
+/// commit knows, no call overwrites a sibling; it is computed again all the same, and no call is
+/// refused.
 #[tokio::test]
 async fn siblings_are_computed_again_while_another_session_writes() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());

@@ -177,7 +177,8 @@ pub(crate) fn text(event: &Event) -> String {
     event.content.iter().flat_map(Content::parts).filter_map(|part| part.text.as_deref()).collect()
 }
 
-/// The whole conversation, one line for each event: `author: text`, `author calls x`, `author: x -> {…}`.
+/// The whole conversation, one line for each event: `author: text`, `author calls x`,
+/// `author: x -> {…}`.
 pub(crate) async fn log(sessions: &SessionService) -> Vec<String> {
     session(sessions).await.events().iter().map(|event| line(event)).collect()
 }

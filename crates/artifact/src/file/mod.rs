@@ -5,9 +5,9 @@
 //!                                                                           /metadata.json
 //! ```
 //!
-//! A version is written in a folder of its own under `.sessile`, which no name leads to, and becomes
-//! visible by one rename. `versions/.{n}.pending` reserves its number among all processes, google-adk's
-//! too. What a crash leaves behind is never read.
+//! A version is written in a folder of its own under `.sessile`, which no name leads to, and
+//! becomes visible by one rename. `versions/.{n}.pending` reserves its number among all processes,
+//! google-adk's too. What a crash leaves behind is never read.
 
 mod folder;
 mod metadata;
@@ -29,8 +29,8 @@ use folder::Root;
 /// Artifacts in a folder that google-adk's `FileArtifactService` can use at the same time.
 ///
 /// What was saved is on the disk when `save` returns; a crash leaves a version whole or not at all.
-/// Nothing outside of the folder is read or written, whatever the names say: names that lead out are
-/// refused, and so are symbolic links below the folder.
+/// Nothing outside of the folder is read or written, whatever the names say: names that lead out
+/// are refused, and so are symbolic links below the folder.
 pub struct FileArtifacts {
     root: Root,
     clock: Arc<dyn Clock>,

@@ -119,8 +119,8 @@ impl<'a> Version<'a> {
         Self { place, folder: artifact.join(VERSIONS).join(number.to_string()) }
     }
 
-    /// What `read` finds, if it is of one and the same version; `None` if that was deleted meanwhile,
-    /// and perhaps another saved under its number.
+    /// What `read` finds, if it is of one and the same version; `None` if that was deleted
+    /// meanwhile, and perhaps another saved under its number.
     fn steadily<T>(
         &self,
         read: impl FnOnce(&Self) -> Result<T, ArtifactError>,
@@ -179,7 +179,8 @@ impl<'a> Version<'a> {
         })
     }
 
-    /// What describes it. A version of an old google-adk may have no description: it is a text then.
+    /// What describes it. A version of an old google-adk may have no description: it is a text
+    /// then.
     fn metadata(&self) -> Result<Metadata, ArtifactError> {
         match self.read(METADATA)? {
             None => Ok(Metadata::default()),

@@ -102,7 +102,8 @@ fn try_save(root: &Root, place: &Place, payload: &[u8], metadata: &mut Metadata)
     root.make(&versions)?;
     let last = folder::versions(&artifact).map_err(doing("list the versions of an artifact"))?.pop();
     if last.is_none() {
-        // Before the first version is visible; so whoever sees a version knows its way to be durable.
+        // Before the first version is visible; so whoever sees a version knows its way to be
+        // durable.
         root.sync_way_to(&versions).map_err(doing("put the folder of an artifact on the disk"))?;
     }
     let hidden = root.new_hidden().map_err(doing("make a folder for a new version"))?;
@@ -138,7 +139,8 @@ fn publish(
         metadata.version = version;
         metadata.canonical_uri = folder::uri(&whole.join(place.file_name()));
         let moved = describe_in(hidden, metadata).and_then(|()| fs::rename(hidden, &whole));
-        // Only a folder that somebody needs no longer is empty; it may be gone with a deleted artifact.
+        // Only a folder that somebody needs no longer is empty; it may be gone with a deleted
+        // artifact.
         drop(fs::remove_dir(&reserved));
         match moved {
             // It was taken since we looked; file systems have two ways to say so.

@@ -50,8 +50,8 @@ pub(crate) async fn open(path: String, together: usize) -> Floor {
 }
 
 impl Floor {
-    /// Writes a row into each of the four tables. Every value is new: SQLite would write no page for a row that
-    /// stays the same.
+    /// Writes a row into each of the four tables. Every value is new: SQLite would write no page
+    /// for a row that stays the same.
     fn write(&self, session: &str, row: &Row) -> rusqlite::Result<()> {
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let time = 1.5 + row.n as f64;

@@ -1,7 +1,8 @@
-//! The cost of one turn of an agent: a message, a call of a tool that writes state, its answer, a reply.
+//! The cost of one turn of an agent: a message, a call of a tool that writes state, its answer, a
+//! reply.
 //!
-//! `turn TURNS HISTORY` prints the nanoseconds of a turn, the median of all, on a session in memory that
-//! begins with so many events.
+//! `turn TURNS HISTORY` prints the nanoseconds of a turn, the median of all, on a session in memory
+//! that begins with so many events.
 
 #![expect(clippy::print_stdout, reason = "the answer goes to standard output")]
 

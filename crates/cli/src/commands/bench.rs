@@ -201,7 +201,8 @@ async fn once(
     Ok(())
 }
 
-/// An event of about 600 bytes that changes two keys of its session, one of its user, one of the application.
+/// An event of about 600 bytes that changes two keys of its session, one of its user, one of the
+/// application.
 fn event(n: usize) -> Event {
     let mut event = Event::new("agent").with_content(Content::text("model", "x".repeat(220)));
     event.invocation_id = format!("e-{n}");

@@ -1,6 +1,7 @@
 //! `sessile chat`: talking to an agent in the terminal.
 //!
-//! What the agent says goes to standard output; its calls, and state as it changes, to standard error.
+//! What the agent says goes to standard output; its calls, and state as it changes, to standard
+//! error.
 
 use std::io::{IsTerminal, Write, stdin, stdout};
 use std::path::PathBuf;

@@ -11,8 +11,8 @@ use crate::output::written;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tokens {
-    /// Read a token from standard input, and print its entry for the file that `serve --tokens-file` reads: a JSON
-    /// list of such entries.
+    /// Read a token from standard input, and print its entry for the file that
+    /// `serve --tokens-file` reads: a JSON list of such entries.
     Hash(Hash),
 }
 

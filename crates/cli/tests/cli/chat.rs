@@ -57,7 +57,8 @@ impl Typing {
         Self { child, stdout }
     }
 
-    /// Interrupts until the command ends: the first may still come in the turn that was just answered.
+    /// Interrupts until the command ends: the first may still come in the turn that was just
+    /// answered.
     fn interrupt(&mut self) -> Option<i32> {
         loop {
             if let Some(status) = self.child.try_wait().expect("the command is looked at") {

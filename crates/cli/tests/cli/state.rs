@@ -58,7 +58,8 @@ fn what_cannot_be_set_is_refused_and_changes_nothing() {
     assert!(all[0].get("x").is_none() && all[0].get("app:x").is_none());
 }
 
-/// The arguments of a command on a key of each scope: the options that say whose it is, and the key.
+/// The arguments of a command on a key of each scope: the options that say whose it is, and the
+/// key.
 const SCOPES: [(&[&str], &str); 3] =
     [(&[], "app:k"), (&["--user", "ada"], "user:k"), (&["--user", "ada", "--session", "s1"], "k")];
 

@@ -8,8 +8,8 @@ use serde_json::json;
 use crate::served::{Served, request};
 use crate::support::{Folder, new_schema};
 
-/// Sends PATCHes from many threads until the servers are gone or `enough` were acknowledged; returns those
-/// that were.
+/// Sends PATCHes from many threads until the servers are gone or `enough` were acknowledged;
+/// returns those that were.
 fn patch_until(addresses: &[String], session: &str, enough: usize, mut kill: impl FnMut()) -> Vec<String> {
     let (acknowledged, stopped) = (Mutex::new(Vec::new()), AtomicBool::new(false));
     let path = format!("/apps/shop/users/ada/sessions/{session}");

@@ -39,7 +39,8 @@ impl<'a> Arena<'a> {
         u64::try_from(self.began.elapsed().as_micros()).expect("a round is short")
     }
 
-    /// Sets up, lets clients work while servers are harmed, and reads everything through every server.
+    /// Sets up, lets clients work while servers are harmed, and reads everything through every
+    /// server.
     pub(crate) fn play(&self, seed: &[u64; 2], faults: &[Fault]) -> History {
         let chance = |label| Chance::new(seed[0], &[seed[1], label]);
         let mut keeper = Client::new(self, CLIENTS, chance(1000));

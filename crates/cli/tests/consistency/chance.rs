@@ -2,7 +2,8 @@
 pub(crate) struct Chance(u64);
 
 impl Chance {
-    /// A stream of its own for each label, so that a change of one client does not change the others.
+    /// A stream of its own for each label, so that a change of one client does not change the
+    /// others.
     pub(crate) fn new(seed: u64, labels: &[u64]) -> Self {
         let mut chance = Self(seed);
         for label in labels {

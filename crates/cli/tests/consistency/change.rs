@@ -106,8 +106,8 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// The fields of a request. In requests to a session (`Scope::Session`) keys have their prefix; requests to
-    /// a user's or an application's state hold that scope only, without prefix.
+    /// The fields of a request. In requests to a session (`Scope::Session`) keys have their prefix;
+    /// requests to a user's or an application's state hold that scope only, without prefix.
     pub(crate) fn fields(&self, target: Scope) -> Map<String, Value> {
         let mut fields = Map::new();
         for (scope, part) in &self.parts {

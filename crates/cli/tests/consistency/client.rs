@@ -58,8 +58,8 @@ impl<'a> Client<'a> {
         self.send(&Arc::new(Call { target, kind: Kind::Delete { condition } }), true, PATIENCE);
     }
 
-    /// Sends a write; one with an idempotency key again while its outcome is unknown, and sometimes although
-    /// it is known. Whether it was done, as far as the client knows.
+    /// Sends a write; one with an idempotency key again while its outcome is unknown, and sometimes
+    /// although it is known. Whether it was done, as far as the client knows.
     pub(crate) fn write(&mut self, target: Target, write: Write) -> bool {
         let (repeatable, call) = (write.key.is_some(), Arc::new(Call { target, kind: Kind::Write(write) }));
         if repeatable && self.chance.percent(8) {
@@ -131,7 +131,8 @@ impl<'a> Client<'a> {
     }
 }
 
-/// One request to a server, on a connection that is open or is opened, and stays open after an answer.
+/// One request to a server, on a connection that is open or is opened, and stays open after an
+/// answer.
 fn exchange(
     arena: &Arena<'_>,
     client: usize,

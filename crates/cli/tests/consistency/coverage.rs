@@ -1,4 +1,5 @@
-//! What a run exercised. A run in which everything is refused would have no anomalies, and would say nothing.
+//! What a run exercised. A run in which everything is refused would have no anomalies, and would
+//! say nothing.
 
 use std::collections::BTreeMap;
 

@@ -15,7 +15,8 @@ pub(crate) enum Fault {
     Freeze,
 }
 
-/// Harms one server after the other until the round is over; then all are up again. Returns the kills.
+/// Harms one server after the other until the round is over; then all are up again. Returns the
+/// kills.
 pub(crate) fn harm(arena: &Arena<'_>, kinds: &[Fault], mut chance: Chance, over: &AtomicBool) -> Vec<Kill> {
     let mut kills = Vec::new();
     while sleep_unless(milliseconds(50, 300, &mut chance), over) {

@@ -32,8 +32,8 @@ pub(crate) struct Record {
     pub(crate) start: u64,
     pub(crate) end: u64,
     pub(crate) call: Arc<Call>,
-    /// This write was not sent before, so that its answer shows the state as of its own commit. The answer to a
-    /// repeat has the values of the first commit among others that are current.
+    /// This write was not sent before, so that its answer shows the state as of its own commit. The
+    /// answer to a repeat has the values of the first commit among others that are current.
     pub(crate) fresh: bool,
     pub(crate) outcome: Result<Answer, Failure>,
 }

@@ -55,8 +55,8 @@ impl Connection {
         Ok(Self { address: address.to_owned(), stream: BufReader::new(stream) })
     }
 
-    /// Sends a request and waits for its answer, not longer than `patience`. After a failure the connection is
-    /// of no use any more.
+    /// Sends a request and waits for its answer, not longer than `patience`. After a failure the
+    /// connection is of no use any more.
     pub(crate) fn send(&mut self, request: &Request, patience: Duration) -> Result<Answer, Failure> {
         let Request { method, path, headers, body } = request;
         let body = body.as_deref().unwrap_or_default();

@@ -1,11 +1,12 @@
 //! A consistency checker for the server, in the manner of Jepsen and Elle.
 //!
-//! Clients send random writes and reads to several servers that share one store, while servers are killed
-//! and frozen. Every request is recorded with its times and its answer (`history.rs`); a pure function then
-//! judges the record (`judge/`). The trick that makes judging exact: every write carries a unique token, which
-//! it appends to the list `log` of each scope that it changes, in the same commit as everything else that it
-//! does. A log that is read therefore tells which writes were applied and in which order, and all other keys
-//! of that scope must be what these writes, applied in that order, make of it.
+//! Clients send random writes and reads to several servers that share one store, while servers are
+//! killed and frozen. Every request is recorded with its times and its answer (`history.rs`); a
+//! pure function then judges the record (`judge/`). The trick that makes judging exact: every write
+//! carries a unique token, which it appends to the list `log` of each scope that it changes, in the
+//! same commit as everything else that it does. A log that is read therefore tells which writes
+//! were applied and in which order, and all other keys of that scope must be what these writes,
+//! applied in that order, make of it.
 //!
 //! | file | its one idea |
 //! |---|---|
@@ -18,8 +19,8 @@
 //! | `history.rs` `target.rs` `view.rs` | what is recorded, of whose state, and what an answer shows of it |
 //! | `judge/` | finds in a history what no correct server could have answered; `cases/` tests that it does |
 //!
-//! `SESSILE_CHECK_SEED` and `SESSILE_CHECK_SECONDS` change the seed and the time that each store gets. The
-//! seed fixes what clients ask for; how their requests interleave is up to the machine.
+//! `SESSILE_CHECK_SEED` and `SESSILE_CHECK_SECONDS` change the seed and the time that each store
+//! gets. The seed fixes what clients ask for; how their requests interleave is up to the machine.
 
 mod arena;
 mod chance;

@@ -12,7 +12,8 @@ use crate::target::{Condition, Target};
 impl Client<'_> {
     pub(crate) fn step(&mut self) {
         if self.chance.percent(30) {
-            // Bursts with pauses between them: a round lasts long enough for faults to happen in it.
+            // Bursts with pauses between them: a round lasts long enough for faults to happen in
+            // it.
             let pause = self.chance.below(25);
             std::thread::sleep(Duration::from_millis(u64::try_from(pause).expect("it is short")));
         }
@@ -108,7 +109,8 @@ impl Client<'_> {
         }
     }
 
-    /// In so many of a hundred cases an `If-Match` of what was seen before, often of a former incarnation.
+    /// In so many of a hundred cases an `If-Match` of what was seen before, often of a former
+    /// incarnation.
     fn former_condition(&mut self, percent: usize) -> Option<Condition> {
         if self.former.is_empty() || !self.chance.percent(percent) {
             return None;

@@ -9,7 +9,8 @@ use crate::child::{COMMON, turn};
 use crate::place::{Place, block_on, service, shared};
 use crate::{ALL, EACH, PREFIXES, PROCESSES};
 
-/// Each change added one, so in each scope every number up to the last was the answer to exactly one of them.
+/// Each change added one, so in each scope every number up to the last was the answer to exactly
+/// one of them.
 pub(crate) fn each_result_was_seen_once(seen: &[[u32; 3]]) {
     for (scope, prefix) in PREFIXES.iter().enumerate() {
         let mut numbers: Vec<u32> = seen.iter().map(|of_scopes| of_scopes[scope]).collect();

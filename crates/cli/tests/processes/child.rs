@@ -1,7 +1,7 @@
 //! One of the eight processes: from the parent's side, and what it does itself.
 //!
-//! It says `ready`, waits for a line, works, and says `saw SESSION USER APP` for each of its changes: what the answer
-//! gave as the counter of each scope.
+//! It says `ready`, waits for a line, works, and says `saw SESSION USER APP` for each of its
+//! changes: what the answer gave as the counter of each scope.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Lines, Write};
@@ -85,8 +85,9 @@ pub(crate) fn run(role: &OsStr) {
     }
 }
 
-/// Appends events that add in all scopes, and that append and unite in one scope after the other, in each way in which
-/// the library appends; and adds to shared state from a session of its own and without one.
+/// Appends events that add in all scopes, and that append and unite in one scope after the other,
+/// in each way in which the library appends; and adds to shared state from a session of its own and
+/// without one.
 async fn operate(process: u32, url: &str) {
     let service = service(url).await;
     let own = create_own_session(&service, process).await;
@@ -132,8 +133,8 @@ async fn operate(process: u32, url: &str) {
     service.close().await.expect("the store is closed");
 }
 
-/// The item of a process's change, and the prefixes of the list, the set and the object that get it. They take turns,
-/// because each event holds the whole value that an operation resulted in.
+/// The item of a process's change, and the prefixes of the list, the set and the object that get
+/// it. They take turns, because each event holds the whole value that an operation resulted in.
 pub(crate) fn turn(process: u32, n: u32) -> (i64, [&'static str; 3]) {
     let prefix = |n: u32| PREFIXES[n as usize % PREFIXES.len()];
     (i64::from(process * EACH + n), [prefix(n), prefix(n + 1), prefix(n + 2)])
@@ -150,8 +151,8 @@ fn results(event: &Event, key: &str) -> Option<u32> {
     event.actions.state_delta.values().find(|(name, _)| *name == key)?.1.read().ok()
 }
 
-/// Counts in all scopes by reading, computing and setting: in one transaction, or the shared scopes in one of a session
-/// of its own, which no lock of the shared session protects.
+/// Counts in all scopes by reading, computing and setting: in one transaction, or the shared scopes
+/// in one of a session of its own, which no lock of the shared session protects.
 async fn transact(process: u32, url: &str) {
     let service = service(url).await;
     let own = create_own_session(&service, process).await;
@@ -181,8 +182,8 @@ async fn create_own_session(service: &SessionService, process: u32) -> SessionKe
     service.create(new).await.expect("the session is created").key().clone()
 }
 
-/// The same operations as requests to a server: as events, and as PATCHes of the session, of a session of its own, of
-/// the user and of the application.
+/// The same operations as requests to a server: as events, and as PATCHes of the session, of a
+/// session of its own, of the user and of the application.
 fn request(process: u32, address: &str) {
     let mut server = Connection::open(address).expect("the server is reached");
     let mut send = |method, path: &str, body: Value| {

@@ -1,8 +1,8 @@
-//! Eight processes change the same keys 200 times each, on every store that processes can share; every change must be
-//! there in the end, and every answer must have been exact.
+//! Eight processes change the same keys 200 times each, on every store that processes can share;
+//! every change must be there in the end, and every answer must have been exact.
 //!
-//! This program is its own child: with `SESSILE_TEST_CHILD` set it is not a list of tests but one of the eight
-//! processes, see `child.rs`. To add work, add a function there and a line to `WORK`.
+//! This program is its own child: with `SESSILE_TEST_CHILD` set it is not a list of tests but one
+//! of the eight processes, see `child.rs`. To add work, add a function there and a line to `WORK`.
 
 mod check;
 mod child;

@@ -1,4 +1,5 @@
-//! What people write in tools and callbacks: eight processes run agents whose tools and callbacks count.
+//! What people write in tools and callbacks: eight processes run agents whose tools and callbacks
+//! count.
 
 use std::sync::Arc;
 
@@ -16,8 +17,8 @@ use crate::{ALL, EACH, PROCESSES};
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}
 
-/// Runs an agent in a session of its own. Its callback adds; its tool modifies a key that has a reducer, counts in a
-/// transaction, and reads, computes and sets.
+/// Runs an agent in a session of its own. Its callback adds; its tool modifies a key that has a
+/// reducer, counts in a transaction, and reads, computes and sets.
 pub(crate) async fn run_tools(process: u32, url: &str) {
     let sessions = service(url).await;
     let model = Scripted::from_rules([
@@ -58,7 +59,8 @@ pub(crate) async fn run_tools(process: u32, url: &str) {
     sessions.close().await.expect("the store is closed");
 }
 
-/// Every count is there; of those that were set from a value that was read, what is missing was reported.
+/// Every count is there; of those that were set from a value that was read, what is missing was
+/// reported.
 pub(crate) fn counts_are_there_or_reported(place: &Place) {
     block_on(async {
         let sessions = service(&place.url).await;

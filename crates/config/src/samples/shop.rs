@@ -41,7 +41,8 @@ pub(super) fn agent() -> LlmAgent {
             if cart.is_empty() {
                 return Err(BoxError::from("the cart is empty"));
             }
-            // Other sessions count in the same keys: `add` is computed where it is stored, and loses none of them.
+            // Other sessions count in the same keys: `add` is computed where it is stored, and
+            // loses none of them.
             for item in &cart {
                 ctx.state().try_add(format!("app:sold:{item}"), 1)?;
             }

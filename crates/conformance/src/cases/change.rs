@@ -42,7 +42,8 @@ async fn answers_with_its_own_write(service: SessionService) {
     assert_eq!(answer.events(), read.events());
 }
 
-/// A service whose first commit comes after `meanwhile`, which runs through another service over the same store.
+/// A service whose first commit comes after `meanwhile`, which runs through another service over
+/// the same store.
 fn delayed<F, Fut>(service: &SessionService, meanwhile: F) -> SessionService
 where
     F: Fn(SessionService) -> Fut + Send + Sync + 'static,

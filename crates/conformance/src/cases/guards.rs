@@ -239,7 +239,8 @@ async fn that_report_tell_large_values_by_their_digest(service: SessionService) 
     assert_eq!(current(refused), [("a".to_owned(), Some(json!(1)))].into());
 }
 
-/// A stored value may be nested 200 levels deep, and so may what the event reports: the value is inside of it.
+/// A stored value may be nested 200 levels deep, and so may what the event reports: the value is
+/// inside of it.
 async fn that_report_tell_deeply_nested_values_so_that_they_are_read_back(service: SessionService) {
     let nested = |inner: &str| value(&("[".repeat(199) + inner + &"]".repeat(199)));
     let mut made = session(&service, "s", empty()).await;
@@ -336,7 +337,8 @@ async fn on_a_write_of_shared_state(service: SessionService) {
     }
 }
 
-/// The example of ADK's documentation: a session in hand, `user:login_count` computed from it, an append.
+/// The example of ADK's documentation: a session in hand, `user:login_count` computed from it, an
+/// append.
 async fn log_in(service: &SessionService, session: &mut Session) -> Event {
     let count: u32 = session.state().get("user:login_count").unwrap_or(0);
     let event = setting(json!({"user:login_count": count + 1, "task": "done"}));
@@ -413,7 +415,8 @@ async fn are_not_set_on_operations_and_own_keys_by_an_append(service: SessionSer
     );
 }
 
-/// Runs a transaction; before its first commit, another writer makes `meanwhile`. Returns how often the closure ran.
+/// Runs a transaction; before its first commit, another writer makes `meanwhile`. Returns how often
+/// the closure ran.
 async fn attempts(
     service: &SessionService,
     key: &SessionKey,

@@ -15,7 +15,8 @@ cases!(
     the_state_is_the_fold_of_the_events,
 );
 
-/// Initial state {a: 1, keep: 0}; invocation i1 sets a and b, i2 removes a and sets c and shared keys.
+/// Initial state {a: 1, keep: 0}; invocation i1 sets a and b, i2 removes a and sets c and shared
+/// keys.
 async fn story(service: &SessionService) -> Session {
     let mut made = session(service, "s", json!({"a": 1, "keep": 0})).await;
     let mut removal = Delta::from_iter([("c", json!(3)), ("user:u", json!(1)), ("app:p", json!(1))]);

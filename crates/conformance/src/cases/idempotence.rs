@@ -1,4 +1,5 @@
-//! The same event again: a caller that did not get the answer may send it again, and nothing happens twice.
+//! The same event again: a caller that did not get the answer may send it again, and nothing
+//! happens twice.
 
 use std::sync::Arc;
 

@@ -167,8 +167,8 @@ fn same_state(one: &StateMap, other: &StateMap) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(same)
 }
 
-/// All that is stored for a session: itself with its events and, for the state that it shares, versions, values and
-/// history. A call that is refused leaves all of it as it was.
+/// All that is stored for a session: itself with its events and, for the state that it shares,
+/// versions, values and history. A call that is refused leaves all of it as it was.
 async fn everything(service: &SessionService, key: &SessionKey) -> Value {
     let session = service.get(key, EventWindow::ALL).await.expect("the session is read");
     let mut found = json!({ "session": session, "version": session.as_ref().map(Session::version) });

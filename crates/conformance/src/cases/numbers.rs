@@ -1,4 +1,5 @@
-//! Arithmetic and equality of numbers, which every store computes in the same way, wherever it computes it.
+//! Arithmetic and equality of numbers, which every store computes in the same way, wherever it
+//! computes it.
 
 use serde_json::Number;
 use sessile_session::{SessionError, SessionService};
@@ -28,8 +29,8 @@ fn number(text: &str) -> Number {
     serde_json::from_str(text).expect("a number")
 }
 
-/// Makes an operation on a value, or on an absent one, in each scope; returns what is stored then. All scopes must
-/// agree.
+/// Makes an operation on a value, or on an absent one, in each scope; returns what is stored then.
+/// All scopes must agree.
 async fn operated(
     service: &SessionService,
     held: Option<&str>,
@@ -140,8 +141,8 @@ async fn with_a_fraction_it_is_the_addition_of_floats(service: SessionService) {
     }
 }
 
-/// Databases may spell these without an exponent. They stay floats nevertheless: the next addition rounds as that of
-/// floats does.
+/// Databases may spell these without an exponent. They stay floats nevertheless: the next addition
+/// rounds as that of floats does.
 async fn large_floats_stay_floats(service: SessionService) {
     for (held, by) in [
         ("1e16", "1"),

@@ -1,4 +1,5 @@
-//! A refused commit stores nothing: not the event, not its other keys, not the other scopes, not a line of history.
+//! A refused commit stores nothing: not the event, not its other keys, not the other scopes, not a
+//! line of history.
 
 use serde_json::{Value, json};
 use sessile_session::{
@@ -417,7 +418,8 @@ async fn by_size_spare_commits_that_do_not_grow_an_oversized_scope(service: Sess
     assert!(matches!(limited.create(fresh).await, Err(SessionError::TooLarge { scope: Scope::App, .. })));
 }
 
-/// A value may be nested 200 levels deep; what an operation makes of it, and what is told of the operation, too.
+/// A value may be nested 200 levels deep; what an operation makes of it, and what is told of the
+/// operation, too.
 async fn of_values_that_are_nested_too_deep_name_the_key(service: SessionService) {
     let nested = |levels: usize| super::value(&("[".repeat(levels) + &"]".repeat(levels)));
     let mut made = session(&service, "s", empty()).await;

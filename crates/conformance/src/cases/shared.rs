@@ -1,4 +1,5 @@
-//! State that sessions share: its versions, writes without a session, and the history of its changes.
+//! State that sessions share: its versions, writes without a session, and the history of its
+//! changes.
 
 use std::sync::Arc;
 

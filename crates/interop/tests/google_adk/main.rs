@@ -1,8 +1,9 @@
 //! One database shared with google-adk, which runs for real, in Python.
 //!
-//! Every test of sessions runs on a SQLite file in both of google-adk's layouts, and on PostgreSQL. To add one, write
-//! `async fn name(both: Both) -> Outcome` in the file of its subject and list it there in `in_every_database!`.
-//! Artifacts share a folder, and memory a file: their tests are in `artifacts.rs` and `memory.rs`.
+//! Every test of sessions runs on a SQLite file in both of google-adk's layouts, and on PostgreSQL.
+//! To add one, write `async fn name(both: Both) -> Outcome` in the file of its subject and list it
+//! there in `in_every_database!`. Artifacts share a folder, and memory a file: their tests are in
+//! `artifacts.rs` and `memory.rs`.
 
 mod exact;
 mod postgres;
@@ -120,7 +121,8 @@ impl Both {
         let database = Database::new(kind).await;
         let mut python = database.python();
         if kind == Kind::SqliteV1 {
-            // Python makes the tables of its layout at the first question; alone, Rust would make the others.
+            // Python makes the tables of its layout at the first question; alone, Rust would make
+            // the others.
             python.ask("list", json!({"app": "shop"}));
         }
         let rust = database.rust().await;

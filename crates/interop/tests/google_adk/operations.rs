@@ -1,9 +1,9 @@
 //! Rust operates on keys while Python sets others of the same session, user and application.
 //!
-//! A commit of Rust's never overwrites a key that it did not change, so no key of Python's is lost in any database. What
-//! Rust wrote is lost only where google-adk writes back a whole row that it read earlier without a lock: always on
-//! SQLite with `DatabaseSessionService`, and on PostgreSQL when it creates a session with state of its user or
-//! application.
+//! A commit of Rust's never overwrites a key that it did not change, so no key of Python's is lost
+//! in any database. What Rust wrote is lost only where google-adk writes back a whole row that it
+//! read earlier without a lock: always on SQLite with `DatabaseSessionService`, and on PostgreSQL
+//! when it creates a session with state of its user or application.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -24,8 +24,9 @@ in_every_database!(
 const EACH: usize = 60;
 const PREFIXES: [&str; 3] = ["", "user:", "app:"];
 
-/// Each of two sessions is written by a Python and a Rust; all write to the same user and application. Where Python
-/// writes back whole rows, two of them would lose each other's keys, so only one session has a Python there.
+/// Each of two sessions is written by a Python and a Rust; all write to the same user and
+/// application. Where Python writes back whole rows, two of them would lose each other's keys, so
+/// only one session has a Python there.
 async fn no_key_of_python_is_lost_while_rust_operates(mut both: Both) -> Outcome {
     let by_python: &[&'static str] = if both.kind() == Kind::SqliteV1 { &["s"] } else { &["s", "q"] };
     for id in ["s", "q"] {
@@ -58,7 +59,8 @@ async fn no_key_of_python_is_lost_while_rust_operates(mut both: Both) -> Outcome
     Ok(())
 }
 
-/// A new session is the one case where google-adk writes back on PostgreSQL what it read without a lock.
+/// A new session is the one case where google-adk writes back on PostgreSQL what it read without a
+/// lock.
 async fn no_key_of_python_is_lost_when_it_creates_sessions_while_rust_operates(mut both: Both) -> Outcome {
     both.python.ask("create", place("s"));
     let mut python = both.another_python();

@@ -1,8 +1,8 @@
 //! Both write at the same time.
 //!
-//! Keys of Rust's are not looked for where `DatabaseSessionService` writes to SQLite: there it reads a
-//! row, and writes it back whole in a later transaction, so what anyone else wrote in between is lost,
-//! also when all of them are google-adk. Their events are all there.
+//! Keys of Rust's are not looked for where `DatabaseSessionService` writes to SQLite: there it
+//! reads a row, and writes it back whole in a later transaction, so what anyone else wrote in
+//! between is lost, also when all of them are google-adk. Their events are all there.
 
 use std::collections::BTreeSet;
 

@@ -70,8 +70,8 @@ impl Browser {
         self.command("/execute/sync", json!({"script": script, "args": arguments})).await
     }
 
-    /// Types into the first field that the selector finds, in the place of what it holds: Google's web UI leaves
-    /// a sent message in its field, on `adk web` itself as on our server.
+    /// Types into the first field that the selector finds, in the place of what it holds: Google's
+    /// web UI leaves a sent message in its field, on `adk web` itself as on our server.
     pub(crate) async fn type_into(&self, selector: &str, text: &str) {
         let found = self.command("/element", json!({"using": "css selector", "value": selector})).await;
         let element = found.as_object().and_then(|found| found.values().next()).and_then(Value::as_str);

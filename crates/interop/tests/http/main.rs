@@ -1,8 +1,9 @@
 //! The same requests to Sessile's server and to google-adk's own, which runs for real, in Python.
 //!
-//! Answers must be equal in status and body, once ids and times that each server makes are taken out and
-//! the differences that Sessile wants are allowed for (`answer.rs` lists them). To compare one more request,
-//! add it to `fixed.rs`; to let it take part in random sequences, give it a `Call` in `call.rs`.
+//! Answers must be equal in status and body, once ids and times that each server makes are taken
+//! out and the differences that Sessile wants are allowed for (`answer.rs` lists them). To compare
+//! one more request, add it to `fixed.rs`; to let it take part in random sequences, give it a
+//! `Call` in `call.rs`.
 
 mod answer;
 mod browser;

@@ -19,7 +19,8 @@ fn random_sequences_get_the_same_answers() {
     let mut runner =
         TestRunner::new(Config { cases: SEQUENCES, failure_persistence: None, ..Config::default() });
     let outcome = runner.run(&vec(calls(), 1..40), |calls| {
-        // Users of their own, so that a sequence meets nothing of the ones before it but the application's state.
+        // Users of their own, so that a sequence meets nothing of the ones before it but the
+        // application's state.
         let run = uuid::Uuid::new_v4().simple().to_string();
         for (index, call) in calls.iter().enumerate() {
             let (reference, ours) = runtime.block_on(both.send(&call.of_run(&run)));

@@ -77,11 +77,11 @@ impl LiveBuilder {
     }
 }
 
-/// Called one after the other, in the order of what happened; the session waits for each, and then looks at what it changed
-/// in state.
+/// Called one after the other, in the order of what happened; the session waits for each, and then
+/// looks at what it changed in state.
 impl LiveBuilder {
-    /// The server agreed to a setup, at the beginning and after each reconnect. The session is not handed out before the first of
-    /// these calls has returned.
+    /// The server agreed to a setup, at the beginning and after each reconnect. The session is not
+    /// handed out before the first of these calls has returned.
     pub fn on_connected<Fut: Future<Output = ()> + Send + 'static>(
         mut self,
         call: impl Fn(LiveHandle) -> Fut + Send + Sync + 'static,
@@ -117,7 +117,8 @@ impl LiveBuilder {
         self
     }
 
-    /// The server will disconnect, and when, if it said so. The session goes on with a new connection.
+    /// The server will disconnect, and when, if it said so. The session goes on with a new
+    /// connection.
     pub fn on_go_away<Fut: Future<Output = ()> + Send + 'static>(
         mut self,
         call: impl Fn(Option<Duration>) -> Fut + Send + Sync + 'static,
@@ -153,7 +154,8 @@ impl LiveBuilder {
         self
     }
 
-    /// The model calls tools that the phase allows. Calls that are answered here are not run; `None` runs all.
+    /// The model calls tools that the phase allows. Calls that are answered here are not run;
+    /// `None` runs all.
     pub fn on_tool_call<Fut: Future<Output = Option<Vec<ToolResponse>>> + Send + 'static>(
         mut self,
         call: impl Fn(Vec<ToolCall>, State) -> Fut + Send + Sync + 'static,
@@ -162,8 +164,8 @@ impl LiveBuilder {
         self
     }
 
-    /// Tools have answered, and the model has not heard of it yet. Answers may be changed; one that is left out is sent as it
-    /// was.
+    /// Tools have answered, and the model has not heard of it yet. Answers may be changed; one that
+    /// is left out is sent as it was.
     pub fn before_tool_response<Fut: Future<Output = Vec<ToolResponse>> + Send + 'static>(
         mut self,
         call: impl Fn(Vec<ToolResponse>, State) -> Fut + Send + Sync + 'static,

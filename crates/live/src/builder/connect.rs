@@ -49,15 +49,15 @@ impl LiveBuilder {
         self.connect(WebSocket::vertex(project, location, token)).await
     }
 
-    /// Begins the session: checks the description, restores a stored session, connects, agrees on the setup, enters the first
-    /// phase and calls `on_connected`.
+    /// Begins the session: checks the description, restores a stored session, connects, agrees on
+    /// the setup, enters the first phase and calls `on_connected`.
     ///
     /// # Errors
     ///
     /// - [`LiveError::Invalid`] with every problem of the description; nothing was connected then;
     /// - [`LiveError::Session`] if the stored session cannot be read or made;
-    /// - [`LiveError::Transport`], [`LiveError::Refused`] or [`LiveError::Timeout`] if the server cannot be reached, does not
-    ///   want the session or does not answer;
+    /// - [`LiveError::Transport`], [`LiveError::Refused`] or [`LiveError::Timeout`] if the server
+    ///   cannot be reached, does not want the session or does not answer;
     /// - [`LiveError::Closed`] if the session ended at once.
     pub async fn connect(mut self, transport: impl Transport + 'static) -> Result<LiveHandle, LiveError> {
         let mut problems = Vec::new();

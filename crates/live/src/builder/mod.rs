@@ -137,17 +137,20 @@ impl LiveBuilder {
         self
     }
 
-    /// Attaches to a stored session, which is made if there is none. Its state, phase, number of turns and resume handle are
-    /// restored; at the end of each turn what was said, called and changed becomes events. `app:` and `user:` keys are shared with all other sessions.
+    /// Attaches to a stored session, which is made if there is none. Its state, phase, number of
+    /// turns and resume handle are restored; at the end of each turn what was said, called and
+    /// changed becomes events. `app:` and `user:` keys are shared with all other sessions.
     pub fn session(mut self, service: SessionService, key: SessionKey) -> Self {
         self.session = Some((service, key));
         self
     }
 
-    /// What happens when a key that was set after it was read was changed by another writer in between: the event that
-    /// stores it reports what it overwrote, and [`LiveEvent::Overwrote`](crate::LiveEvent) is told; or the stored value stays,
-    /// and [`LiveEvent::Conflict`](crate::LiveEvent) is told. The service's choice unless it is made here. `add`, `append` and
-    /// `union` overwrite nothing, and a key that is set without being read is simply set.
+    /// What happens when a key that was set after it was read was changed by another writer in
+    /// between: the event that stores it reports what it overwrote, and
+    /// [`LiveEvent::Overwrote`](crate::LiveEvent) is told; or the stored value stays, and
+    /// [`LiveEvent::Conflict`](crate::LiveEvent) is told. The service's choice unless it is made
+    /// here. `add`, `append` and `union` overwrite nothing, and a key that is set without being
+    /// read is simply set.
     pub fn on_overwrite(mut self, on_overwrite: OnOverwrite) -> Self {
         self.on_overwrite = Some(on_overwrite);
         self
@@ -171,15 +174,15 @@ impl LiveBuilder {
         self
     }
 
-    /// How long the server may be silent before it is asked for a sign of life; after twice that time the connection is
-    /// lost. 20 seconds, unless said otherwise.
+    /// How long the server may be silent before it is asked for a sign of life; after twice that
+    /// time the connection is lost. 20 seconds, unless said otherwise.
     pub fn keepalive(mut self, time: Duration) -> Self {
         self.timing.keepalive = time;
         self
     }
 
-    /// How long the server may take to accept a connection, and then to agree to the setup. 10 and 15 seconds, unless said
-    /// otherwise.
+    /// How long the server may take to accept a connection, and then to agree to the setup. 10 and
+    /// 15 seconds, unless said otherwise.
     pub fn connect_timeout(mut self, connect: Duration, setup: Duration) -> Self {
         (self.timing.connect, self.timing.setup) = (connect, setup);
         self

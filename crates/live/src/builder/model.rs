@@ -98,8 +98,8 @@ impl LiveBuilder {
         self
     }
 
-    /// The server says with every handle which messages it had heard by then (`session:last_consumed_client_index`). Vertex AI
-    /// only.
+    /// The server says with every handle which messages it had heard by then
+    /// (`session:last_consumed_client_index`). Vertex AI only.
     pub fn transparent_resumption(mut self) -> Self {
         self.setup.transparent_resumption = true;
         self
@@ -117,7 +117,8 @@ impl LiveBuilder {
         self
     }
 
-    /// Whether the words of the user and of the model are written down; both are, unless said otherwise.
+    /// Whether the words of the user and of the model are written down; both are, unless said
+    /// otherwise.
     pub fn transcription(mut self, input: bool, output: bool) -> Self {
         (self.setup.input_transcription, self.setup.output_transcription) = (input, output);
         self
@@ -147,7 +148,8 @@ impl LiveBuilder {
         self
     }
 
-    /// Whether the server is asked for handles with which the conversation goes on after a lost connection; it is, unless said otherwise.
+    /// Whether the server is asked for handles with which the conversation goes on after a lost
+    /// connection; it is, unless said otherwise.
     pub fn session_resumption(mut self, wanted: bool) -> Self {
         self.setup.resumption = wanted;
         self
@@ -177,7 +179,8 @@ impl LiveBuilder {
         self
     }
 
-    /// How long a frame may take to be sent before the connection counts as lost. 10 seconds, unless said otherwise.
+    /// How long a frame may take to be sent before the connection counts as lost. 10 seconds,
+    /// unless said otherwise.
     pub fn send_timeout(mut self, time: Duration) -> Self {
         self.timing.write = time;
         self

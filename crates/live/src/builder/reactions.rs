@@ -17,8 +17,9 @@ impl LiveBuilder {
         self
     }
 
-    /// Adds a computed variable, `derived:<name>`: computed again whenever one of its inputs changes, removed when there is
-    /// `None`. Inputs may be computed too; `x` and `derived:x` are one name.
+    /// Adds a computed variable, `derived:<name>`: computed again whenever one of its inputs
+    /// changes, removed when there is `None`. Inputs may be computed too; `x` and `derived:x` are
+    /// one name.
     pub fn computed<T: Serialize>(
         mut self,
         name: impl AsRef<str>,

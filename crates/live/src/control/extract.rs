@@ -12,8 +12,8 @@ use crate::shared::lock;
 use crate::transcript::Turn;
 
 impl ControlLane {
-    /// Runs the extractors with such a trigger at once, waits for all, and commits what each found, in the order in which they
-    /// were declared.
+    /// Runs the extractors with such a trigger at once, waits for all, and commits what each found,
+    /// in the order in which they were declared.
     pub(super) async fn extract(&mut self, runs: impl Fn(Trigger) -> bool) {
         let chosen: Vec<_> =
             (0..self.extractors.len()).filter(|place| runs(self.extractors[*place].trigger)).collect();

@@ -1,6 +1,8 @@
-//! The lane of control: everything that takes time, one thing after the other, in the order of the wire.
+//! The lane of control: everything that takes time, one thing after the other, in the order of the
+//! wire.
 //!
-//! Whenever something may have changed state, the session [settles](settle): computed variables, watches, guards.
+//! Whenever something may have changed state, the session [settles](settle): computed variables,
+//! watches, guards.
 
 mod extract;
 mod phases;

@@ -7,8 +7,9 @@ use crate::phase::PhaseTrigger;
 use crate::shared::lock;
 
 impl ControlLane {
-    /// Brings everything that follows from state up to date: computed variables, then watches, then guards. A watch sees each
-    /// change once; what it writes itself is seen by computed variables and guards now, and by watches at the next look.
+    /// Brings everything that follows from state up to date: computed variables, then watches, then
+    /// guards. A watch sees each change once; what it writes itself is seen by computed variables
+    /// and guards now, and by watches at the next look.
     pub(super) async fn settle(&mut self) {
         self.recompute().await;
         let triggered = self.watches.look(&self.shared.state);

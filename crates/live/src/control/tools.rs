@@ -63,7 +63,8 @@ impl ToolRuns {
         }
     }
 
-    /// Keeps the answer of a task that ended, unless it was stopped before and answered so; returns its batch.
+    /// Keeps the answer of a task that ended, unless it was stopped before and answered so; returns
+    /// its batch.
     fn keep(&mut self, (task, result): Finished) -> Option<u64> {
         let (number, place) = self.places.remove(&task)?;
         let batch = self.batches.get(&number).filter(|batch| batch.answers[place].is_none())?;
@@ -79,7 +80,8 @@ impl ToolRuns {
         self.batches.get(&batch)?.answers.iter().cloned().collect()
     }
 
-    /// Stops the calls that `chosen` picks and that have not ended by themselves; returns their batches.
+    /// Stops the calls that `chosen` picks and that have not ended by themselves; returns their
+    /// batches.
     fn stop(&mut self, reason: &str, chosen: impl Fn(&ToolCall) -> bool) -> Vec<u64> {
         let mut touched = Vec::new();
         for (number, batch) in &mut self.batches {
@@ -100,7 +102,8 @@ impl ToolRuns {
 }
 
 impl ControlLane {
-    /// Answers the calls of one message: by phase, by the application, or by running the tools, all at once.
+    /// Answers the calls of one message: by phase, by the application, or by running the tools, all
+    /// at once.
     pub(super) async fn tool_calls(&mut self, calls: Vec<ToolCall>, conversation: u64) {
         for call in &calls {
             lock(&self.shared.transcript).call(Arc::new(call.clone()));
@@ -181,7 +184,8 @@ impl ControlLane {
         }
     }
 
-    /// Nobody is there any more to hear the answers; what became of the calls is noted all the same.
+    /// Nobody is there any more to hear the answers; what became of the calls is noted all the
+    /// same.
     pub(crate) async fn lose_calls(&mut self, reason: &str) {
         self.runs.stop(reason, |_| true);
         // Those that had ended by themselves, and were not asked yet, have a result.

@@ -12,11 +12,13 @@ use crate::shared::lock;
 use crate::store::keys;
 use crate::transcript::Turn;
 
-/// How long the store may take at the end of a turn; what it does not take then, it is given again at the next.
+/// How long the store may take at the end of a turn; what it does not take then, it is given again
+/// at the next.
 const STORE: Duration = Duration::from_secs(10);
 
 impl ControlLane {
-    /// In this order: extractors, computed variables, watches, guards, patterns, the instruction, the application, the store.
+    /// In this order: extractors, computed variables, watches, guards, patterns, the instruction,
+    /// the application, the store.
     pub(super) async fn turn_end(&mut self) {
         self.turns = self.turns.saturating_add(1);
         let number = self.turns;
@@ -50,7 +52,8 @@ impl ControlLane {
         self.emit(LiveEvent::TurnEnd(turn));
     }
 
-    /// Stores what is left when the session ends in the middle of a turn, or of what follows from one.
+    /// Stores what is left when the session ends in the middle of a turn, or of what follows from
+    /// one.
     pub(crate) async fn store_rest(&mut self) {
         if let Some(turn) = self.ending.take() {
             self.store(&turn, true).await;

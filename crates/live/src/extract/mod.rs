@@ -44,8 +44,9 @@ pub enum Trigger {
     OnGenerationComplete,
 }
 
-/// A [`TurnExtractor`], when it runs, and what becomes of what it finds: the whole value under the extractor's name, and each
-/// field that is not null under its own. All is written to a delta view, checked, and then committed or forgotten.
+/// A [`TurnExtractor`], when it runs, and what becomes of what it finds: the whole value under the
+/// extractor's name, and each field that is not null under its own. All is written to a delta view,
+/// checked, and then committed or forgotten.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -93,8 +94,8 @@ impl Extractor {
         }
     }
 
-    /// A model reads the last turns and fills a `T`; what does not fit `T` is refused, and fields that `T` does not have
-    /// are left out.
+    /// A model reads the last turns and fills a `T`; what does not fit `T` is refused, and fields
+    /// that `T` does not have are left out.
     pub fn of<T: DeserializeOwned + JsonSchema + 'static>(
         name: impl Into<Arc<str>>,
         model: Arc<dyn Model>,

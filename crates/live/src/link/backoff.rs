@@ -19,8 +19,8 @@ impl Default for Reconnect {
 }
 
 impl Reconnect {
-    /// The pause before a try, counted from 1: a quarter of it is chance, so that many sessions do not come back at one
-    /// moment.
+    /// The pause before a try, counted from 1: a quarter of it is chance, so that many sessions do
+    /// not come back at one moment.
     pub(super) fn pause(&self, attempt: u32) -> Duration {
         let steady = match attempt.checked_sub(2) {
             None => Duration::ZERO,

@@ -13,8 +13,8 @@ use crate::tool::ToolCall;
 use crate::wire::{ServerFrame, VoiceActivity, decode};
 use crate::wire_phase::WirePhase;
 
-/// Hands what a frame holds to signals, callbacks and readers at once, and to the control lane what needs work, all in
-/// the order of the wire.
+/// Hands what a frame holds to signals, callbacks and readers at once, and to the control lane what
+/// needs work, all in the order of the wire.
 pub(super) struct Dispatch {
     shared: Arc<Shared>,
     /// The model's text in this turn.

@@ -1,4 +1,5 @@
-//! The lane of the network: opens connections, reads and writes frames, and goes on when one is lost.
+//! The lane of the network: opens connections, reads and writes frames, and goes on when one is
+//! lost.
 
 mod backoff;
 mod dispatch;
@@ -30,7 +31,8 @@ use serve::End;
 pub(crate) struct Timing {
     pub(crate) connect: Duration,
     pub(crate) setup: Duration,
-    /// How long the server may be silent before it is asked for a sign of life, and then before it is given up.
+    /// How long the server may be silent before it is asked for a sign of life, and then before it
+    /// is given up.
     pub(crate) keepalive: Duration,
     /// How long a frame may take to be sent.
     pub(crate) write: Duration,

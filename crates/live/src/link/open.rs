@@ -15,8 +15,8 @@ pub(crate) struct Opened {
 }
 
 impl Link {
-    /// Opens a connection and agrees on a setup. A handle that the server does not take is given up, and a new conversation
-    /// begun.
+    /// Opens a connection and agrees on a setup. A handle that the server does not take is given
+    /// up, and a new conversation begun.
     pub(crate) async fn open(&mut self) -> Result<Opened, LiveError> {
         let handle = lock(&self.shared.resume).clone();
         match (self.open_with(handle.as_deref()).await, handle) {

@@ -83,7 +83,8 @@ async fn read(
     let mut tick = interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let mut last_sign = Instant::now();
-    // When the server will disconnect at the latest, with time to spare; `None` inside if it did not say.
+    // When the server will disconnect at the latest, with time to spare; `None` inside if it did
+    // not say.
     let mut leaving: Option<Option<Instant>> = None;
     loop {
         tokio::select! {
@@ -119,7 +120,8 @@ async fn read(
     }
 }
 
-/// What a close by the server means: the conversation can go on if there is a handle, or if it was no ordinary end.
+/// What a close by the server means: the conversation can go on if there is a handle, or if it was
+/// no ordinary end.
 fn closed(shared: &Shared, code: Option<u16>, reason: String, leaving: bool) -> End {
     let said = match (code, reason.as_str()) {
         (Some(code), "") => format!("the server closed the connection ({code})"),
@@ -144,7 +146,8 @@ fn left_out(shared: &Shared) {
         .problem("an answer of a tool was left out: the conversation began anew, and does not know the call");
 }
 
-/// Sends frame by frame. A frame stays in `unsent` until it is sent, so that a lost connection loses none.
+/// Sends frame by frame. A frame stays in `unsent` until it is sent, so that a lost connection
+/// loses none.
 async fn write(
     shared: &Shared,
     sender: &mut dyn FrameSender,

@@ -55,7 +55,8 @@ impl Phase {
         }
     }
 
-    /// What the model is told in it, after the session's own instruction. `{key}` is replaced from state.
+    /// What the model is told in it, after the session's own instruction. `{key}` is replaced from
+    /// state.
     #[must_use]
     pub fn instruction(mut self, text: &str) -> Self {
         self.instruction = Some(Instruction::text(text));
@@ -69,7 +70,8 @@ impl Phase {
         self
     }
 
-    /// The only tools that may be called in it; others are answered with an error that names the phase.
+    /// The only tools that may be called in it; others are answered with an error that names the
+    /// phase.
     #[must_use]
     pub fn tools(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.tools = Some(names.into_iter().map(Into::into).collect());
@@ -83,7 +85,8 @@ impl Phase {
         self
     }
 
-    /// The conversation goes on in another phase when this holds. The first transition that can be taken is.
+    /// The conversation goes on in another phase when this holds. The first transition that can be
+    /// taken is.
     #[must_use]
     pub fn transition(
         mut self,

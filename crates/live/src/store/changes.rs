@@ -12,8 +12,9 @@ pub(crate) struct Changes {
     pub(super) recorder: Recorder,
     pub(super) on_overwrite: OnOverwrite,
     schema: Option<Arc<StateSchema>>,
-    /// Changes that come before those that are being recorded, and must be committed before them: a tool overwrote what
-    /// they had written after it read the key, and only an event of its own can tell that.
+    /// Changes that come before those that are being recorded, and must be committed before them: a
+    /// tool overwrote what they had written after it read the key, and only an event of its own can
+    /// tell that.
     earlier: Mutex<Vec<Recorded>>,
 }
 
@@ -26,13 +27,15 @@ impl Changes {
         Self { recorder, on_overwrite, schema, earlier: Mutex::default() }
     }
 
-    /// Takes the changes since the last time, in the order in which they must be committed; the last may be empty.
+    /// Takes the changes since the last time, in the order in which they must be committed; the
+    /// last may be empty.
     pub(super) fn take(&self) -> (Vec<Recorded>, Recorded) {
         let mut earlier = lock(&self.earlier);
         (std::mem::take(&mut earlier), self.recorder.take())
     }
 
-    /// The view of a tool: it keeps what the tool reads, and refuses at once what the schema does not allow.
+    /// The view of a tool: it keeps what the tool reads, and refuses at once what the schema does
+    /// not allow.
     pub(crate) fn view(&self, state: &State) -> State {
         let view = state.with_latest_read_tracking();
         match &self.schema {
@@ -41,8 +44,9 @@ impl Changes {
         }
     }
 
-    /// Commits what a tool changed. A key that it set after reading it may have been changed meanwhile by another tool or
-    /// a callback of this session: then the tool is refused, or the overwrite is reported by the store.
+    /// Commits what a tool changed. A key that it set after reading it may have been changed
+    /// meanwhile by another tool or a callback of this session: then the tool is refused, or the
+    /// overwrite is reported by the store.
     pub(crate) fn commit(&self, view: &State) -> Result<(), String> {
         let mut earlier = lock(&self.earlier);
         let changed = view.try_commit_unchanged().map_err(|error| error.to_string())?;

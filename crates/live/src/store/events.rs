@@ -10,8 +10,8 @@ use crate::tool::{ToolCall, ToolResponse};
 use crate::transcript::{Turn, TurnItem};
 
 impl StoreLink {
-    /// The events of a turn; the last carries what changed. Changes that must be committed earlier have events of their own
-    /// before it.
+    /// The events of a turn; the last carries what changed. Changes that must be committed earlier
+    /// have events of their own before it.
     pub(super) fn events(
         &self,
         shared: &Shared,

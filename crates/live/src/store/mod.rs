@@ -1,4 +1,5 @@
-//! A live session as a stored one: at the end of each turn what was said, called and changed becomes events.
+//! A live session as a stored one: at the end of each turn what was said, called and changed
+//! becomes events.
 
 mod changes;
 mod events;
@@ -39,8 +40,8 @@ pub(crate) struct StoreLink {
     stored: StateMap,
     /// What the session changes.
     changes: Arc<Changes>,
-    /// Events that are not stored yet, oldest first. Each stays as it is until it is: should it have been stored without our
-    /// hearing of it, the same event again changes nothing.
+    /// Events that are not stored yet, oldest first. Each stays as it is until it is: should it
+    /// have been stored without our hearing of it, the same event again changes nothing.
     waiting: Vec<Waiting>,
     /// Keys whose stored values have yet to be brought into the session's state.
     moved: BTreeSet<String>,
@@ -136,8 +137,8 @@ impl StoreLink {
         &self.changes
     }
 
-    /// Stores a turn and what changed, and takes in what others changed meanwhile. Returns what went wrong; that is tried
-    /// again with the next turn.
+    /// Stores a turn and what changed, and takes in what others changed meanwhile. Returns what
+    /// went wrong; that is tried again with the next turn.
     pub(crate) async fn commit(&mut self, shared: &Shared, turn: &Turn, complete: bool) -> Vec<String> {
         let mut problems = Vec::new();
         if let Some(handle) = lock(&shared.resume).clone()

@@ -1,8 +1,9 @@
 //! Writing to the store, and taking in what others wrote.
 //!
-//! Operations are computed by the store, and a key that was set after it was read carries the value that was read. If the
-//! store holds another one by then, the event reports it, or, with [`OnOverwrite::Refuse`](sessile_session::OnOverwrite),
-//! the key is left out, the application is told with both values, and the session goes on with the stored one.
+//! Operations are computed by the store, and a key that was set after it was read carries the value
+//! that was read. If the store holds another one by then, the event reports it, or, with
+//! [`OnOverwrite::Refuse`](sessile_session::OnOverwrite), the key is left out, the application is
+//! told with both values, and the session goes on with the stored one.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +48,8 @@ impl StoreLink {
                     problems.push(format!("the state key {key:?} of {owner} is not changed: {source}"));
                     self.conflict(shared, &key, found.map(|found| *found));
                 }
-                // One key that cannot be stored must not keep the rest of the turn from being stored.
+                // One key that cannot be stored must not keep the rest of the turn from being
+                // stored.
                 Err(error @ (SessionError::InvalidState { .. } | SessionError::TooLarge { .. })) => {
                     let Some(key) = refused(&error, &first.event.actions.state_delta) else {
                         return Err(error);
@@ -89,8 +91,8 @@ impl StoreLink {
         }
     }
 
-    /// A key cannot be changed because of what is stored: its change is left out, the application is told with both values,
-    /// and the stored one stays.
+    /// A key cannot be changed because of what is stored: its change is left out, the application
+    /// is told with both values, and the stored one stays.
     fn conflict(&mut self, shared: &Shared, key: &str, found: Option<SharedValue>) {
         let own = match self.leave_out(shared, key) {
             Some(Change::Set(value)) => Some(value),
@@ -105,7 +107,8 @@ impl StoreLink {
         shared.bus.emit(LiveEvent::Conflict { key: key.into(), own, stored: found });
     }
 
-    /// Takes a key out of the first waiting event, which becomes another event by that; returns what it was to do.
+    /// Takes a key out of the first waiting event, which becomes another event by that; returns
+    /// what it was to do.
     fn leave_out(&mut self, shared: &Shared, key: &str) -> Option<Change> {
         let first = self.waiting.first_mut()?;
         let change = first.event.actions.state_delta.get(key).cloned();
@@ -137,7 +140,8 @@ impl StoreLink {
         Ok(())
     }
 
-    /// Brings the stored values that have moved into the session's state, below the changes that are not stored yet.
+    /// Brings the stored values that have moved into the session's state, below the changes that
+    /// are not stored yet.
     pub(super) fn show_moved(&mut self) {
         let mut values = BTreeMap::new();
         for key in std::mem::take(&mut self.moved) {
@@ -155,8 +159,8 @@ impl StoreLink {
     }
 }
 
-/// The key to leave out because of an error: the one that cannot be stored, or the one of a scope that would exceed its
-/// limit whose change is the largest.
+/// The key to leave out because of an error: the one that cannot be stored, or the one of a scope
+/// that would exceed its limit whose change is the largest.
 fn refused(error: &SessionError, delta: &Delta) -> Option<String> {
     match error {
         SessionError::InvalidState { key, .. } => delta.get(key).map(|_| key.clone()),

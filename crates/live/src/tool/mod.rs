@@ -122,9 +122,10 @@ impl LiveTool {
     /// How long a tool may take, unless it says otherwise.
     pub const TIMEOUT: Duration = Duration::from_secs(30);
 
-    /// Lets the conversation go on while the tool runs. Its progress is in the keys `bg:<tool>_task_id`,
-    /// `bg:<tool>_running`, `bg:<tool>_failed`, `bg:<tool>_result` and `bg:<tool>_error`. Vertex AI does not know background tools:
-    /// there the model waits for the answer.
+    /// Lets the conversation go on while the tool runs. Its progress is in the keys
+    /// `bg:<tool>_task_id`, `bg:<tool>_running`, `bg:<tool>_failed`, `bg:<tool>_result` and
+    /// `bg:<tool>_error`. Vertex AI does not know background tools: there the model waits for the
+    /// answer.
     #[must_use]
     pub fn background(mut self, scheduling: Scheduling) -> Self {
         self.background = Some(scheduling);
@@ -195,8 +196,8 @@ pub struct ToolContext {
 }
 
 impl ToolContext {
-    /// The session's state. What the tool writes is committed when it succeeds, and forgotten when it fails, takes too
-    /// long or is cancelled.
+    /// The session's state. What the tool writes is committed when it succeeds, and forgotten when
+    /// it fails, takes too long or is cancelled.
     pub fn state(&self) -> &State {
         &self.state
     }

@@ -27,7 +27,8 @@ impl Platform {
         }
     }
 
-    /// The role of a message that changes the instruction. Google AI closes the connection when it sees `system`.
+    /// The role of a message that changes the instruction. Google AI closes the connection when it
+    /// sees `system`.
     pub(crate) fn instruction_role(&self) -> &'static str {
         match self {
             Self::GoogleAi => "user",

@@ -1,5 +1,5 @@
-//! One test for each defect that is known of other libraries of this kind, named after what must not happen.
-//! `s` is state, `w` the wire, `l` the live session.
+//! One test for each defect that is known of other libraries of this kind, named after what must
+//! not happen. `s` is state, `w` the wire, `l` the live session.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -285,7 +285,8 @@ scenarios! {
         assert!(session.error().await.contains("no JSON"));
     }
 
-    /// The session itself sees everything, however slow a reader is; a slow reader is told what it missed.
+    /// The session itself sees everything, however slow a reader is; a slow reader is told what it
+    /// missed.
     async fn w10_a_slow_reader_costs_the_session_nothing() {
         let script = (0..5000).fold(Script::new().pace(Duration::ZERO).wait_for("clientContent"), |script, _| script.send(wrote("x")));
         let mut session = connect(script.send(turn_complete()), |live| live).await;

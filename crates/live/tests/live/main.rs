@@ -1,5 +1,5 @@
-//! Live sessions through the public builder, over real WebSockets to a local server that plays scripts in real pacing.
-//! Each scenario runs on a runtime with one thread and on one with several.
+//! Live sessions through the public builder, over real WebSockets to a local server that plays
+//! scripts in real pacing. Each scenario runs on a runtime with one thread and on one with several.
 
 /// Makes two tests of each scenario: on one thread, and on several.
 macro_rules! scenarios {

@@ -271,7 +271,8 @@ scenarios! {
     }
 }
 
-/// A session whose answer to the first connection's call is held back until there is a second connection.
+/// A session whose answer to the first connection's call is held back until there is a second
+/// connection.
 async fn answered_after_reconnecting(first: Script) -> Session {
     let again = Arc::new(tokio::sync::Notify::new());
     let (seen, connections) = (again.clone(), AtomicUsize::new(0));

@@ -186,8 +186,9 @@ fn counting(how: fn(&State), all_have_read: Arc<Barrier>) -> LiveTool {
 const CALLS: i64 = 2;
 const TURNS: i64 = 4;
 
-/// Two sessions whose tools are called twice at once in each of four turns; in each turn all four have read before the first
-/// is committed. Returns what is stored, what is reported, and how many calls were answered with an error.
+/// Two sessions whose tools are called twice at once in each of four turns; in each turn all four
+/// have read before the first is committed. Returns what is stored, what is reported, and how many
+/// calls were answered with an error.
 async fn counted(service: SessionService, how: fn(&State), on_overwrite: OnOverwrite) -> (i64, i64, i64) {
     let all_have_read = Arc::new(Barrier::new(2 * CALLS as usize));
     let calls = |turn: i64| {

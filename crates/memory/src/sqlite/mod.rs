@@ -15,8 +15,8 @@ use crate::error::{MemoryError, doing};
 use crate::service::{MemoryEntry, MemoryService};
 use rows::{Found, NewRow};
 
-/// Memories in a SQLite file that google-adk's `SqliteMemoryService` can use at the same time. It may
-/// be the file of the sessions. A search returns at most fifty memories, the best match first.
+/// Memories in a SQLite file that google-adk's `SqliteMemoryService` can use at the same time. It
+/// may be the file of the sessions. A search returns at most fifty memories, the best match first.
 pub struct SqliteMemory {
     /// Held while a thread that may block works with it; who waits for it blocks no thread.
     writer: Arc<Mutex<Connection>>,

@@ -56,8 +56,8 @@ fn to_wal_mode(connection: &Connection) -> rusqlite::Result<()> {
     }
 }
 
-/// Makes the tables that are missing, and returns the layout that the file says it has. Nothing is made
-/// in a file of another layout.
+/// Makes the tables that are missing, and returns the layout that the file says it has. Nothing is
+/// made in a file of another layout.
 fn make_tables(connection: &mut Connection) -> rusqlite::Result<String> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     transaction.execute_batch(include_str!("../../migrations/0001_metadata.sql"))?;

@@ -5,7 +5,8 @@ use sessile_agent::{GenerationConfig, ModelError, ModelRequest};
 use sessile_session::Content;
 use sessile_state::SharedValue;
 
-/// The fields of a configuration that stand beside `generationConfig` and not in it, in both spellings.
+/// The fields of a configuration that stand beside `generationConfig` and not in it, in both
+/// spellings.
 const TOP_LEVEL: [(&str, &str); 3] =
     [("toolConfig", "tool_config"), ("cachedContent", "cached_content"), ("labels", "labels")];
 

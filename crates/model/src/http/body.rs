@@ -101,9 +101,9 @@ fn without_mark(
     })
 }
 
-/// Holds bytes back until their line is whole: the parser looks at an unfinished line anew with every
-/// chunk, which would take long for a picture in one line. A last line without an end is part of an
-/// event that was never finished.
+/// Holds bytes back until their line is whole: the parser looks at an unfinished line anew with
+/// every chunk, which would take long for a picture in one line. A last line without an end is part
+/// of an event that was never finished.
 fn in_lines(
     chunks: impl Stream<Item = Result<Bytes, BodyError>>,
 ) -> impl Stream<Item = Result<Bytes, BodyError>> {

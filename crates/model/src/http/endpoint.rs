@@ -42,7 +42,8 @@ pub struct HttpOptions {
     pub idle_timeout: Duration,
     /// How often a request is sent again after 408, 429, 5xx or a failed connection.
     pub retries: u32,
-    /// The longest wait before the first retry; it doubles with each. The wait is a random part of it.
+    /// The longest wait before the first retry; it doubles with each. The wait is a random part of
+    /// it.
     pub first_wait: Duration,
     /// The longest wait at all. A server that asks for a longer one is not asked again.
     pub longest_wait: Duration,

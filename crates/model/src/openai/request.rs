@@ -86,7 +86,8 @@ fn tool(declaration: FunctionDeclaration) -> Value {
     json!({ "type": "function", "function": function })
 }
 
-/// The calls that wait for an answer. Every call needs an id here, so one is made where there is none.
+/// The calls that wait for an answer. Every call needs an id here, so one is made where there is
+/// none.
 #[derive(Default)]
 struct Calls {
     made: usize,

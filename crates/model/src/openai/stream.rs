@@ -104,8 +104,8 @@ impl Join for Joining {
 }
 
 impl Joining {
-    /// Joins a piece of a call to its beginning. A server that does not count its calls begins a new
-    /// one with each id.
+    /// Joins a piece of a call to its beginning. A server that does not count its calls begins a
+    /// new one with each id.
     fn add_call(&mut self, piece: ToolCall) {
         let last = self.calls.last_key_value().map(|(index, _)| *index);
         let index = piece.index.unwrap_or(match (last, &piece.id) {

@@ -70,7 +70,8 @@ impl Cluster {
         as_database_user(&tool("pg_ctl"), &["-D", &self.data(), "-m", "fast", "-w", "stop"]);
     }
 
-    /// Kills the server and all processes that work for it, without a warning, as a power cut would.
+    /// Kills the server and all processes that work for it, without a warning, as a power cut
+    /// would.
     pub(crate) fn kill(&self) {
         let pid = as_database_user("head", &["-n", "1", &format!("{}/postmaster.pid", self.data())]);
         // It is stopped first, so that it does not see its children die and start others.

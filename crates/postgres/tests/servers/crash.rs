@@ -1,4 +1,5 @@
-//! The server is killed while it works: everything that was acknowledged is there once, and nothing is half there.
+//! The server is killed while it works: everything that was acknowledged is there once, and nothing
+//! is half there.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +27,8 @@ fn event(id: &str) -> Event {
     event
 }
 
-/// Appends until told to stop; notes what was acknowledged. Refusals are what a dead server makes of them.
+/// Appends until told to stop; notes what was acknowledged. Refusals are what a dead server makes
+/// of them.
 async fn append_until(
     stop: Arc<AtomicBool>,
     service: SessionService,

@@ -1,4 +1,5 @@
-//! What happens with a server: it is killed, it goes away and comes back, it wants encrypted connections.
+//! What happens with a server: it is killed, it goes away and comes back, it wants encrypted
+//! connections.
 
 mod certificates;
 mod cluster;

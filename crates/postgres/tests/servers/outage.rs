@@ -94,7 +94,8 @@ async fn a_commit_whose_answer_is_lost_is_done_once() {
     let proxy = Proxy::start(cluster.port()).await;
     let url = format!("postgresql://postgres@127.0.0.1:{}/postgres?sslmode=disable", proxy.port());
     let service = service(&url).await;
-    // Statements are known to both ends after their first use, so that the next answer is that of a commit.
+    // Statements are known to both ends after their first use, so that the next answer is that of a
+    // commit.
     for id in ["s", "gone"] {
         service.create(CreateSession::new("shop", "ada").with_id(id)).await.unwrap();
     }

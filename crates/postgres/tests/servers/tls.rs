@@ -311,8 +311,8 @@ async fn a_local_socket_needs_no_tls() {
     assert!(!encrypted(&server.url("postgres", &folder, "sslmode=verify-full&sslrootcert={root.pem}")).await);
 }
 
-/// The test runs itself again where the operating system's roots are others, since they are read from a
-/// variable of the process.
+/// The test runs itself again where the operating system's roots are others, since they are read
+/// from a variable of the process.
 #[tokio::test]
 async fn the_operating_system_is_trusted_when_told_to() {
     const INSIDE: &str = "SESSILE_TEST_SYSTEM_ROOTS";

@@ -2,7 +2,8 @@
 
 use crate::support;
 
-/// google-adk's tables as an operator partitions them: by application and user, so that a user's rows are together.
+/// google-adk's tables as an operator partitions them: by application and user, so that a user's
+/// rows are together.
 const PARTITIONED: &str = "
     CREATE TABLE adk_internal_metadata (key VARCHAR(128) NOT NULL PRIMARY KEY, value VARCHAR(256) NOT NULL);
     INSERT INTO adk_internal_metadata VALUES ('schema_version', '1');

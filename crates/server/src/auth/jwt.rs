@@ -149,7 +149,8 @@ impl JwtKeys {
     ///
     /// # Errors
     ///
-    /// [`AuthError`] if it is not one, no key of it can be used, or a secret for HS256 is shorter than 32 bytes.
+    /// [`AuthError`] if it is not one, no key of it can be used, or a secret for HS256 is shorter
+    /// than 32 bytes.
     pub fn from_jwks(text: &str) -> Result<Self, AuthError> {
         let set: JwkSet = serde_json::from_str(text)
             .map_err(|error| AuthError(format!("the JWKS cannot be read: {error}")))?;

@@ -22,8 +22,8 @@ struct Line {
 }
 
 impl StaticTokens {
-    /// Reads a JSON list of `{"sha256": "…", "user": "…", "rights": ["admin", "write_app"]}`. The hash is
-    /// that of the token, in hexadecimal digits: `printf %s "$TOKEN" | sha256sum`.
+    /// Reads a JSON list of `{"sha256": "…", "user": "…", "rights": ["admin", "write_app"]}`. The
+    /// hash is that of the token, in hexadecimal digits: `printf %s "$TOKEN" | sha256sum`.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! Evaluations and recorded tests: Sessile has none, and says so in the forms that the web UI reads.
+//! Evaluations and recorded tests: Sessile has none, and says so in the forms that the web UI
+//! reads.
 
 use axum::response::Response;
 use serde_json::json;

@@ -215,7 +215,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether a number is written with few digits only, as nearly all are. It is JSON and no float then.
+/// Whether a number is written with few digits only, as nearly all are. It is JSON and no float
+/// then.
 fn is_short_integer(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text).as_bytes();
     match digits {

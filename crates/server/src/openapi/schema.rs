@@ -118,7 +118,8 @@ impl Schemas {
             schema["required"] = json!(required);
         }
         if !model.some_of.is_empty() {
-            // In words: tools that make requests from the document cannot satisfy `anyOf` of required fields.
+            // In words: tools that make requests from the document cannot satisfy `anyOf` of
+            // required fields.
             schema["description"] =
                 json!(format!("At least one of {} is required.", model.some_of.join(", ")));
         }

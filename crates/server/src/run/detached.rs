@@ -64,8 +64,8 @@ impl Log {
         self.frames().iter().map(Bytes::len).sum()
     }
 
-    /// The frames from a number on, also those that are still to come. Each carries its number, after
-    /// which a later reader can go on.
+    /// The frames from a number on, also those that are still to come. Each carries its number,
+    /// after which a later reader can go on.
     pub(crate) fn follow(self: Arc<Self>, from: usize) -> impl Stream<Item = Bytes> + Send + 'static {
         let progress = self.progress.subscribe();
         stream::unfold((self, progress, from), |(log, mut progress, at)| async move {

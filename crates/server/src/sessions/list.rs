@@ -137,8 +137,8 @@ pub(crate) fn encoded(text: &str) -> String {
 }
 
 /// One list of all pages, sent while it is read, so that memory holds a page at a time. If a later
-/// page cannot be read, the answer breaks off, which clients notice. The header counts what cannot be
-/// read of the first page: it is sent before the others are read.
+/// page cannot be read, the answer breaks off, which clients notice. The header counts what cannot
+/// be read of the first page: it is sent before the others are read.
 fn all(sessions: SessionService, list: ListSessions, first: Page) -> Result<Response, ApiError> {
     let start = items(&first)?;
     let mut response = Response::new(Body::empty());

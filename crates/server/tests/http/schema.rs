@@ -1,4 +1,5 @@
-//! A schema over HTTP: what it refuses is a 422 that names the key, the declared type and what was given.
+//! A schema over HTTP: what it refuses is a 422 that names the key, the declared type and what was
+//! given.
 
 use serde_json::{Value, json};
 use sessile_state::{StateSchema, ValueType};

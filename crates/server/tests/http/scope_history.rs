@@ -1,4 +1,5 @@
-//! The history of shared state over HTTP: pages, rights, an earlier state, a stream that is resumed.
+//! The history of shared state over HTTP: pages, rights, an earlier state, a stream that is
+//! resumed.
 
 use std::time::Duration;
 

@@ -13,8 +13,9 @@ record! {
 
     /// What an event does beside being said.
     pub struct EventActions {
-        /// What this event changes, keys with their prefixes. An event that is to be appended may hold operations; a
-        /// committed one holds what they came to: keys that are set, and keys that are removed.
+        /// What this event changes, keys with their prefixes. An event that is to be appended may
+        /// hold operations; a committed one holds what they came to: keys that are set, and keys
+        /// that are removed.
         pub state_delta: Delta = "stateDelta" as SetKeys,
     }
 
@@ -53,7 +54,8 @@ record! {
 }
 
 impl EventActions {
-    /// Actions that make these changes: a [`Delta`], an array of keys and values, or an object as `json!` makes it.
+    /// Actions that make these changes: a [`Delta`], an array of keys and values, or an object as
+    /// `json!` makes it.
     #[track_caller]
     pub fn from_delta(delta: impl Into<Delta>) -> Self {
         Self { state_delta: delta.into(), ..Self::default() }
@@ -63,7 +65,8 @@ impl EventActions {
 record! {
     /// A credential that a call waits for.
     pub struct AuthConfig {
-        /// How to authenticate, as OpenAPI describes it: its names have one spelling, and many are data.
+        /// How to authenticate, as OpenAPI describes it: its names have one spelling, and many are
+        /// data.
         pub auth_scheme: Option<AuthScheme> = "authScheme",
         /// What was given to begin with.
         pub raw_auth_credential: Option<Opaque> = "rawAuthCredential",

@@ -12,8 +12,8 @@ use super::delta::operations_json;
 use super::{Event, OPERATIONS};
 use crate::record::{Rare, Spelled, Spelling, Stored};
 
-/// The stored JSON of an event with operations, without the object of its changes. A store that knows what the operations
-/// come to only puts that in, and has nothing else to write.
+/// The stored JSON of an event with operations, without the object of its changes. A store that
+/// knows what the operations come to only puts that in, and has nothing else to write.
 #[derive(Debug, Clone)]
 pub struct JsonAroundDelta {
     before: String,
@@ -21,8 +21,8 @@ pub struct JsonAroundDelta {
 }
 
 impl JsonAroundDelta {
-    /// The JSON around the changes of an event that is to be appended. The event is the same afterwards: it is changed
-    /// for a moment, because copying it would cost more than writing it.
+    /// The JSON around the changes of an event that is to be appended. The event is the same
+    /// afterwards: it is changed for a moment, because copying it would cost more than writing it.
     ///
     /// # Errors
     ///

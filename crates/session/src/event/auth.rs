@@ -3,8 +3,8 @@ use serde_json::Value;
 
 use crate::record::{Spell, Spelling};
 
-/// How to authenticate, as OpenAPI describes it. Its names have one spelling; google-adk stores two of
-/// them with an underscore behind, which is taken off.
+/// How to authenticate, as OpenAPI describes it. Its names have one spelling; google-adk stores two
+/// of them with an underscore behind, which is taken off.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AuthScheme(Value);
 

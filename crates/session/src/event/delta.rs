@@ -1,9 +1,10 @@
 //! How the changes of an event are spelled.
 //!
-//! `stateDelta` has the keys that are set, and null for those that are removed, so that every reader of ADK's events
-//! replays it. What tells a removal from a null is in the event's custom metadata, see [`REMOVED`](super::REMOVED).
-//! Operations are only in events that are to be appended, as `stateOps`; what they came to is in `stateDelta` of the
-//! committed event, and they stay readable in its custom metadata, see [`Event::operations`]. An event holds them as they
+//! `stateDelta` has the keys that are set, and null for those that are removed, so that every
+//! reader of ADK's events replays it. What tells a removal from a null is in the event's custom
+//! metadata, see [`REMOVED`](super::REMOVED). Operations are only in events that are to be
+//! appended, as `stateOps`; what they came to is in `stateDelta` of the committed event, and they
+//! stay readable in its custom metadata, see [`Event::operations`]. An event holds them as they
 //! are, so that a commit need not write them as JSON.
 
 use std::collections::BTreeMap;
@@ -124,7 +125,8 @@ impl Codec for Event {
         Some(written)
     }
 
-    /// A key that is listed as removed, and null, is removed. Operations that cannot be understood stay as they are.
+    /// A key that is listed as removed, and null, is removed. Operations that cannot be understood
+    /// stay as they are.
     fn understood(&mut self) -> Result<(), String> {
         let is_noted =
             |metadata: &BTreeMap<_, _>| metadata.contains_key(REMOVED) || metadata.contains_key(OPERATIONS);
@@ -180,8 +182,8 @@ impl Event {
         self.intended.operations().map(|(key, operations)| (key.to_owned(), operations.clone())).collect()
     }
 
-    /// Makes of an event with operations the one that is stored for it: what they came to is in their place, and what
-    /// was overwritten is noted.
+    /// Makes of an event with operations the one that is stored for it: what they came to is in
+    /// their place, and what was overwritten is noted.
     pub(crate) fn commit(&mut self, results: Delta, overwrote: Option<SharedValue>) {
         let intent = std::mem::replace(&mut self.actions.state_delta, results);
         self.intended = intent.only_operations();
@@ -190,9 +192,10 @@ impl Event {
         }
     }
 
-    /// The keys whose values this event overwrote although they were not what its writer had read, as they are in the
-    /// custom metadata: `{key: {"read": …, "found": …}}`, where an absent value is left out. If several writers of the
-    /// event overwrote the same key, such as tools that were called side by side, there is a list of these objects.
+    /// The keys whose values this event overwrote although they were not what its writer had read,
+    /// as they are in the custom metadata: `{key: {"read": …, "found": …}}`, where an absent value
+    /// is left out. If several writers of the event overwrote the same key, such as tools that were
+    /// called side by side, there is a list of these objects.
     pub fn overwrote(&self) -> Option<&SharedValue> {
         self.custom_metadata.as_ref().and_then(|metadata| metadata.get(OVERWROTE))
     }
@@ -208,7 +211,8 @@ impl Event {
         intent
     }
 
-    /// The event as it was committed, without what the commit noted. Metadata without entries is no metadata.
+    /// The event as it was committed, without what the commit noted. Metadata without entries is no
+    /// metadata.
     pub(crate) fn result(&self) -> Self {
         let mut result = self.clone();
         result.intended = Delta::new();

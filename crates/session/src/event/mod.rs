@@ -29,10 +29,12 @@ use crate::record::{Stored, record};
 /// know removal, `stateDelta` sets these keys to null.
 pub const REMOVED: &str = "sessile:removed";
 
-/// Where the JSON of a committed event has the operations that it was appended with, in its custom metadata.
+/// Where the JSON of a committed event has the operations that it was appended with, in its custom
+/// metadata.
 pub const OPERATIONS: &str = "sessile:ops";
 
-/// Where a committed event tells what it overwrote although its writer had read something else, in its custom metadata.
+/// Where a committed event tells what it overwrote although its writer had read something else, in
+/// its custom metadata.
 pub const OVERWROTE: &str = "sessile:overwrote";
 
 record! {
@@ -58,8 +60,8 @@ record! {
         pub invocation_id: String = "invocationId",
         /// `user`, or the name of an agent.
         pub author: String,
-        /// Unix seconds; the time of the append if it is left out, so a committed event always has one. Says nothing
-        /// about order.
+        /// Unix seconds; the time of the append if it is left out, so a committed event always has
+        /// one. Says nothing about order.
         pub timestamp: Option<f64>,
         /// What was said.
         pub content: Option<Content>,
@@ -75,8 +77,9 @@ record! {
         pub branch: Option<String>,
     }
     unspelled {
-        /// The operations that a committed event was appended with, see [`operations`](Event::operations). Only a commit
-        /// may set them. In JSON they are in the custom metadata, under [`OPERATIONS`].
+        /// The operations that a committed event was appended with, see
+        /// [`operations`](Event::operations). Only a commit may set them. In JSON they are in the
+        /// custom metadata, under [`OPERATIONS`].
         pub intended: Delta,
     }
 
@@ -187,7 +190,8 @@ impl Event {
         self.timestamp.unwrap_or(0.0)
     }
 
-    /// What was said in it: its texts in one, without the model's reasoning; empty if there is none.
+    /// What was said in it: its texts in one, without the model's reasoning; empty if there is
+    /// none.
     pub fn text(&self) -> String {
         let said = self.parts().iter().filter(|part| part.thought != Some(true));
         said.filter_map(|part| part.text.as_deref()).collect()
@@ -222,8 +226,8 @@ impl Event {
         !calls && self.function_responses().next().is_none() && !self.is_partial() && !ends_with_result
     }
 
-    /// Reads its JSON, in either spelling. A list of parts takes no more room than it needs: most have one,
-    /// and a long history has many lists.
+    /// Reads its JSON, in either spelling. A list of parts takes no more room than it needs: most
+    /// have one, and a long history has many lists.
     ///
     /// # Errors
     ///

@@ -37,8 +37,8 @@ struct App {
     shared: Shared,
     users: BTreeMap<String, User>,
     by_time: BTreeSet<Place>,
-    /// Sessions whose place in the lists by time is out of date. A session that is appended to again and again is
-    /// moved in them once, when a list is read or many have to be moved.
+    /// Sessions whose place in the lists by time is out of date. A session that is appended to
+    /// again and again is moved in them once, when a list is read or many have to be moved.
     moved: Vec<Arc<Name>>,
 }
 
@@ -203,7 +203,8 @@ impl Store for MemoryStore {
         }
         commit.expect.check_session(&commit.key, row.incarnation, row.version())?;
         commit.expect.check_shared(&commit.key, user.shared.version, shared.version)?;
-        // Most commits only set keys: what they come to is what they say, and what undoes them is found on the way.
+        // Most commits only set keys: what they come to is what they say, and what undoes them is
+        // found on the way.
         let is_plain = commit.guards.is_empty() && !commit.event.actions.state_delta.has_operations();
         let value_of = |values: &Values, name: &str| values.state.get(name).cloned();
         let mut evaluated = match is_plain {

@@ -52,7 +52,8 @@ impl Row {
         }
     }
 
-    /// The answer to a commit whose event is stored as this version; `sent` is the one that was known already.
+    /// The answer to a commit whose event is stored as this version; `sent` is the one that was
+    /// known already.
     pub(super) fn appended(
         &mut self,
         answer: Answer,
@@ -103,7 +104,8 @@ impl Row {
         Place { update_time: self.listed_time, name: self.name.clone() }
     }
 
-    /// Whether its place in lists is out of date. The time of a session that is changed always grows.
+    /// Whether its place in lists is out of date. The time of a session that is changed always
+    /// grows.
     pub(super) fn is_moved(&self) -> bool {
         self.listed_time < self.update_time
     }
@@ -170,8 +172,8 @@ impl Row {
         Arc::new(passing)
     }
 
-    /// All events, shared. What is new is added to what readers share; if some reader still holds that, its
-    /// pointers are copied for once.
+    /// All events, shared. What is new is added to what readers share; if some reader still holds
+    /// that, its pointers are copied for once.
     pub(super) fn all(&mut self) -> Arc<Vec<SessionEvent>> {
         if !self.new.is_empty() {
             Arc::make_mut(&mut self.read).append(&mut self.new);

@@ -21,7 +21,8 @@ pub(super) struct Shared {
     pub(super) changes: VecDeque<Remembered>,
 }
 
-/// A change of shared state. It shares what is there already, because one is made with almost every event.
+/// A change of shared state. It shares what is there already, because one is made with almost every
+/// event.
 pub(super) struct Remembered {
     pub(super) version: Version,
     pub(super) time: f64,
@@ -57,8 +58,8 @@ impl From<Undo> for UndoNote {
 
 /// Where a change of shared state came from.
 pub(super) enum Source {
-    /// An event of a session, which says what changed. It stays in memory as long as the change is remembered, also
-    /// if its session is deleted.
+    /// An event of a session, which says what changed. It stays in memory as long as the change is
+    /// remembered, also if its session is deleted.
     Event(SessionKey, Arc<Event>),
     Creation(SessionKey, Delta),
     Request(ChangedBy, Delta, OverwriteNotes),
@@ -109,8 +110,9 @@ impl Shared {
         ScopeState { version: self.version, state: self.values.state.clone() }
     }
 
-    /// Makes a change that was computed before, and remembers it. Without `undo` it only sets and removes keys.
-    /// Returns the change that is forgotten for it, so that the caller can drop it after releasing the lock.
+    /// Makes a change that was computed before, and remembers it. Without `undo` it only sets and
+    /// removes keys. Returns the change that is forgotten for it, so that the caller can drop it
+    /// after releasing the lock.
     pub(super) fn write(
         &mut self,
         results: &Delta,
@@ -184,7 +186,8 @@ impl Values {
         before
     }
 
-    /// Refuses results after which the values would be larger than the limit, unless they do not grow.
+    /// Refuses results after which the values would be larger than the limit, unless they do not
+    /// grow.
     pub(super) fn check_size(
         &self,
         scope: Scope,

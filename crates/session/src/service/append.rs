@@ -33,8 +33,8 @@ pub struct Append {
     pub expect: Expect,
     /// The values that its changes were computed from.
     pub guards: Guards,
-    /// What its writers overwrote of each other's changes, for a caller that joined the changes of several writers in
-    /// one event. The stored event tells it beside what the guards found.
+    /// What its writers overwrote of each other's changes, for a caller that joined the changes of
+    /// several writers in one event. The stored event tells it beside what the guards found.
     pub overwrote: Overwrites,
 }
 
@@ -51,8 +51,8 @@ impl Append {
         self
     }
 
-    /// With what its writers overwrote of each other's changes. Guards that report are not compatible with it: what the
-    /// store finds would take the place of this.
+    /// With what its writers overwrote of each other's changes. Guards that report are not
+    /// compatible with it: what the store finds would take the place of this.
     #[must_use]
     pub fn overwriting(mut self, overwrote: Overwrites) -> Self {
         self.overwrote = overwrote;
@@ -77,19 +77,21 @@ impl SessionService {
     /// Appends an event to a session in hand, and brings that up to date. Returns the event as it
     /// was stored; a partial event is returned as it is, and neither stored nor applied.
     ///
-    /// `user:` and `app:` keys that the event sets or removes are guarded with the values of the session in hand: if
-    /// another session changed them since, the event tells so, see [`Event::overwrote`], or the append is refused, as
+    /// `user:` and `app:` keys that the event sets or removes are guarded with the values of the
+    /// session in hand: if another session changed them since, the event tells so, see
+    /// [`Event::overwrote`], or the append is refused, as
     /// [`with_on_overwrite`](Self::with_on_overwrite) says.
     ///
     /// # Errors
     ///
-    /// - [`SessionError::Conflict`] if the session was changed since it was read, [`SessionError::Replaced`] if it was
-    ///   deleted and created again;
+    /// - [`SessionError::Conflict`] if the session was changed since it was read,
+    ///   [`SessionError::Replaced`] if it was deleted and created again;
     /// - [`SessionError::NotFound`] if there is no such session;
     /// - [`SessionError::EventConflict`] if the session has another event with this id;
     /// - [`SessionError::Operation`] if an operation cannot be applied to what is stored;
-    /// - [`SessionError::InvalidId`], [`SessionError::InvalidState`] or [`SessionError::InvalidEvent`] if
-    ///   something cannot be stored; [`SessionError::TooLarge`] if a scope would exceed its limit.
+    /// - [`SessionError::InvalidId`], [`SessionError::InvalidState`] or
+    ///   [`SessionError::InvalidEvent`] if something cannot be stored; [`SessionError::TooLarge`]
+    ///   if a scope would exceed its limit.
     pub async fn append(&self, session: &mut Session, event: Event) -> Result<Arc<Event>, SessionError> {
         self.append_with(session, event, OnConflict::Refuse).await
     }
@@ -113,7 +115,8 @@ impl SessionService {
     ///
     /// # Errors
     ///
-    /// As [`append_with`](Self::append_with); [`SessionError::Overwritten`] if a guard refuses the event.
+    /// As [`append_with`](Self::append_with); [`SessionError::Overwritten`] if a guard refuses the
+    /// event.
     pub async fn append_guarded(
         &self,
         session: &mut Session,
@@ -130,8 +133,8 @@ impl SessionService {
         self.append_as(session, append).await
     }
 
-    /// Appends an event to a session in hand under conditions of the caller's choice, and brings the session up to
-    /// date. The session's incarnation is always expected.
+    /// Appends an event to a session in hand under conditions of the caller's choice, and brings
+    /// the session up to date. The session's incarnation is always expected.
     ///
     /// # Errors
     ///
@@ -175,8 +178,8 @@ impl SessionService {
         }
     }
 
-    /// Appends an event to whatever the session is now, and tells all that is known of the commit. Nothing is read
-    /// before it or after it.
+    /// Appends an event to whatever the session is now, and tells all that is known of the commit.
+    /// Nothing is read before it or after it.
     ///
     /// # Errors
     ///
@@ -185,14 +188,14 @@ impl SessionService {
         self.commit(key, self.reduced(key.app(), append)?, Answer::default()).await
     }
 
-    /// Appends an event to whatever the session is now, and returns the session as of that commit, with a window of
-    /// its events up to it. For an event that was appended before, the version and the changed values are those of the
-    /// first time; everything else is current.
+    /// Appends an event to whatever the session is now, and returns the session as of that commit,
+    /// with a window of its events up to it. For an event that was appended before, the version and
+    /// the changed values are those of the first time; everything else is current.
     ///
     /// # Errors
     ///
-    /// As [`append`](Self::append). An error after the event was committed is never reported: what the answer needs is
-    /// read before the commit, or in its transaction.
+    /// As [`append`](Self::append). An error after the event was committed is never reported: what
+    /// the answer needs is read before the commit, or in its transaction.
     pub async fn change(
         &self,
         key: &SessionKey,
@@ -232,8 +235,8 @@ impl SessionService {
         self.commit_checked(key, append, answer, self.checking(key.app())).await
     }
 
-    /// The one way to the store for every event of an existing session. Without a schema, everything may be stored: what
-    /// a session had before it may have again.
+    /// The one way to the store for every event of an existing session. Without a schema,
+    /// everything may be stored: what a session had before it may have again.
     pub(super) async fn commit_checked(
         &self,
         key: &SessionKey,
@@ -295,7 +298,8 @@ impl SessionService {
     }
 }
 
-/// Guards of the shared keys that an event sets or removes, with the values that the session in hand has.
+/// Guards of the shared keys that an event sets or removes, with the values that the session in
+/// hand has.
 fn read_in_hand(session: &Session, event: &Event, on_overwrite: OnOverwrite) -> Guards {
     let mut guards = Guards::new(on_overwrite);
     for (key, change) in event.actions.state_delta.iter() {

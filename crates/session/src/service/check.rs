@@ -8,8 +8,8 @@ use crate::error::SessionError;
 use crate::event::Event;
 use crate::key::check_event;
 
-/// Separates a delta by scope, without its `temp:` keys, if every key can be stored and read back under its name, and
-/// the schema allows it. Additions carry the bounds of the schema from here on.
+/// Separates a delta by scope, without its `temp:` keys, if every key can be stored and read back
+/// under its name, and the schema allows it. Additions carry the bounds of the schema from here on.
 pub(super) fn checked(delta: &Delta, schema: Option<&StateSchema>) -> Result<ScopedDelta, SessionError> {
     for (key, _) in delta.iter() {
         let (scope, name) = Scope::of(key);
@@ -43,8 +43,9 @@ fn without_temp(delta: &Delta) -> Cow<'_, Delta> {
     Cow::Owned(kept)
 }
 
-/// How deep the items of an operation may be nested. A value has at most 200 levels, and the event tells an operation
-/// inside of four: the object of keys, the list of operations, the operation, and its list of items.
+/// How deep the items of an operation may be nested. A value has at most 200 levels, and the event
+/// tells an operation inside of four: the object of keys, the list of operations, the operation,
+/// and its list of items.
 const DEEPEST_ITEM: usize = 196;
 
 /// Refuses operations that could not be read back from the event.
@@ -73,7 +74,8 @@ pub(super) enum Notes {
 const FIRST_TIME: f64 = -62_135_596_800.0;
 const LAST_TIME: f64 = 253_402_300_799.0;
 
-/// Takes the `temp:` keys out of an event, checks what is left of it, and separates its changes by scope.
+/// Takes the `temp:` keys out of an event, checks what is left of it, and separates its changes by
+/// scope.
 pub(super) fn prepared(
     event: &mut Event,
     notes: Notes,

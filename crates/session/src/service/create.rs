@@ -20,7 +20,8 @@ pub struct CreateSession {
     pub user: String,
     /// The session's id; one is made if it is blank or left out.
     pub id: Option<String>,
-    /// Initial state, keys with their prefixes; `temp:` keys are dropped. `user:` and `app:` keys may be operated on.
+    /// Initial state, keys with their prefixes; `temp:` keys are dropped. `user:` and `app:` keys
+    /// may be operated on.
     pub state: Delta,
     /// Events that the session starts with, in order.
     pub events: Vec<Event>,
@@ -39,7 +40,8 @@ impl CreateSession {
         self
     }
 
-    /// With this initial state: an object as `json!` makes it, an array of keys and values, or a [`Delta`].
+    /// With this initial state: an object as `json!` makes it, an array of keys and values, or a
+    /// [`Delta`].
     #[must_use]
     #[track_caller]
     pub fn with_state(mut self, state: impl Into<Delta>) -> Self {
@@ -61,16 +63,19 @@ impl SessionService {
     /// # Errors
     ///
     /// - [`SessionError::AlreadyExists`] if the id is taken; that session stays untouched;
-    /// - [`SessionError::InvalidId`], [`SessionError::InvalidState`], [`SessionError::InvalidEvent`] or
-    ///   [`SessionError::EventConflict`] if something cannot be stored;
-    /// - [`SessionError::Operation`] if an operation on shared state cannot be applied to what is stored;
+    /// - [`SessionError::InvalidId`], [`SessionError::InvalidState`],
+    ///   [`SessionError::InvalidEvent`] or [`SessionError::EventConflict`] if something cannot be
+    ///   stored;
+    /// - [`SessionError::Operation`] if an operation on shared state cannot be applied to what is
+    ///   stored;
     /// - [`SessionError::TooLarge`] if a scope would exceed its limit.
     pub async fn create(&self, new: CreateSession) -> Result<Session, SessionError> {
         let key = SessionKey::new(new.app, new.user, &self.id_or_new(new.id.as_deref()))?;
         self.create_at(key, &new.state, new.events).await
     }
 
-    /// The session with this id, which is created if there is none; what is there already stays as it is.
+    /// The session with this id, which is created if there is none; what is there already stays as
+    /// it is.
     ///
     /// # Errors
     ///

@@ -56,19 +56,20 @@ impl SessionService {
     ///
     /// # Errors
     ///
-    /// [`SessionError::NotFound`]; [`SessionError::NotInHistory`] if no event is of that invocation;
-    /// [`SessionError::Conflict`] if the session is changed meanwhile.
+    /// [`SessionError::NotFound`]; [`SessionError::NotInHistory`] if no event is of that
+    /// invocation; [`SessionError::Conflict`] if the session is changed meanwhile.
     pub async fn rewind(&self, key: &SessionKey, before_invocation: &str) -> Result<Session, SessionError> {
         let rewind = self.prepare_rewind(key, before_invocation).await?;
         self.commit_rewind(rewind).await
     }
 
-    /// A [`rewind`](Self::rewind) that is not made yet, for whoever has more to take back than state:
-    /// artifacts, say. Nothing is written.
+    /// A [`rewind`](Self::rewind) that is not made yet, for whoever has more to take back than
+    /// state: artifacts, say. Nothing is written.
     ///
     /// # Errors
     ///
-    /// [`SessionError::NotFound`]; [`SessionError::NotInHistory`] if no event is of that invocation.
+    /// [`SessionError::NotFound`]; [`SessionError::NotInHistory`] if no event is of that
+    /// invocation.
     pub async fn prepare_rewind(
         &self,
         key: &SessionKey,
@@ -110,8 +111,8 @@ impl SessionService {
     ///
     /// # Errors
     ///
-    /// [`SessionError::NotFound`]; [`SessionError::NotInHistory`] if the session has not come to that
-    /// version yet; [`SessionError::AlreadyExists`] if the new id is taken.
+    /// [`SessionError::NotFound`]; [`SessionError::NotInHistory`] if the session has not come to
+    /// that version yet; [`SessionError::AlreadyExists`] if the new id is taken.
     pub async fn fork(
         &self,
         key: &SessionKey,

@@ -37,8 +37,9 @@ const MAX_PAGE_BYTES: usize = 16 << 20;
 impl SessionService {
     /// Lists sessions page by page, in the order of their last change.
     ///
-    /// A page ends early, and says where the next begins, when the states on it come to about 16 MiB as JSON. A
-    /// session that cannot be read is among [`Page::unreadable`], and hides no other.
+    /// A page ends early, and says where the next begins, when the states on it come to about 16
+    /// MiB as JSON. A session that cannot be read is among [`Page::unreadable`], and hides no
+    /// other.
     ///
     /// # Errors
     ///

@@ -111,16 +111,18 @@ impl SessionService {
         self
     }
 
-    /// With a limit for the state of each scope: the bytes of its names, and of its values as JSON without spaces. A
-    /// commit after which a scope would be larger is refused, unless it does not let the scope grow.
+    /// With a limit for the state of each scope: the bytes of its names, and of its values as JSON
+    /// without spaces. A commit after which a scope would be larger is refused, unless it does not
+    /// let the scope grow.
     #[must_use]
     pub fn with_max_scope_bytes(mut self, limit: usize) -> Self {
         self.max_scope_bytes = Some(limit);
         self
     }
 
-    /// With this answer to writes that overwrite a value that their writer has not seen: they are reported in their
-    /// event, or refused. It is the default of [`append`](Self::append) and of the runners on this service.
+    /// With this answer to writes that overwrite a value that their writer has not seen: they are
+    /// reported in their event, or refused. It is the default of [`append`](Self::append) and of
+    /// the runners on this service.
     #[must_use]
     pub fn with_on_overwrite(mut self, on_overwrite: OnOverwrite) -> Self {
         self.on_overwrite = on_overwrite;
@@ -132,9 +134,10 @@ impl SessionService {
         self.on_overwrite
     }
 
-    /// With a schema for the state of an application, in the place of one that it had. Every change of that state through
-    /// this service is checked: by append, change, transact and write, in runs and live sessions, at creation. What is
-    /// brought back as it was (restore, fork, rewind) is not.
+    /// With a schema for the state of an application, in the place of one that it had. Every change
+    /// of that state through this service is checked: by append, change, transact and write, in
+    /// runs and live sessions, at creation. What is brought back as it was (restore, fork, rewind)
+    /// is not.
     ///
     /// ```
     /// use serde_json::json;
@@ -168,8 +171,9 @@ impl SessionService {
         self.schema(app).map(|schema| &**schema)
     }
 
-    /// With a history of shared state that is kept this long, 90 days by default; `None` keeps it for ever. Only the
-    /// newest change of each scope always stays. A request id is known as long as its change is kept.
+    /// With a history of shared state that is kept this long, 90 days by default; `None` keeps it
+    /// for ever. Only the newest change of each scope always stays. A request id is known as long
+    /// as its change is kept.
     #[must_use]
     pub fn with_history_kept(mut self, kept: Option<Duration>) -> Self {
         self.history_kept = kept;
@@ -205,15 +209,17 @@ impl SessionService {
     ///
     /// # Errors
     ///
-    /// [`SessionError::Replaced`] or [`SessionError::Conflict`] if the session is not the expected one.
+    /// [`SessionError::Replaced`] or [`SessionError::Conflict`] if the session is not the expected
+    /// one.
     pub async fn delete(&self, key: &SessionKey, expect: Expect) -> Result<bool, SessionError> {
         let deleted = self.store.delete(key, expect).await?;
         self.watchers.sessions.tell(|| key);
         Ok(deleted)
     }
 
-    /// Commits what was handed over, and ends the store: connections are closed, a SQLite file is folded into one
-    /// file. All clones of the service use the same store, so none of them can be used afterwards.
+    /// Commits what was handed over, and ends the store: connections are closed, a SQLite file is
+    /// folded into one file. All clones of the service use the same store, so none of them can be
+    /// used afterwards.
     ///
     /// # Errors
     ///

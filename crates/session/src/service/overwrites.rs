@@ -36,7 +36,8 @@ pub(super) fn tell(event: &mut Event, overwrote: &Overwrites) {
     event.extras.custom_metadata.get_or_insert_default().insert(OVERWROTE.to_owned(), told);
 }
 
-/// The keys that were warned about: one warning for each key of an application is enough to find the code.
+/// The keys that were warned about: one warning for each key of an application is enough to find
+/// the code.
 #[derive(Debug, Default)]
 pub(super) struct Warnings(Mutex<BTreeSet<(String, String)>>);
 

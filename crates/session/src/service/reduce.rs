@@ -8,8 +8,9 @@ use crate::commit::Guards;
 use crate::error::SessionError;
 
 impl SessionService {
-    /// An append with operations in the place of what it sets of keys that have a reducer in the schema of the
-    /// application and that it says the value of from before. The operation needs no guard: it loses nothing.
+    /// An append with operations in the place of what it sets of keys that have a reducer in the
+    /// schema of the application and that it says the value of from before. The operation needs no
+    /// guard: it loses nothing.
     pub(super) fn reduced(&self, app: &str, mut append: Append) -> Result<Append, SessionError> {
         if let Some(schema) = self.schema(app) {
             reduce(schema, &mut append.event.actions.state_delta, &mut append.guards, str::to_owned)?;

@@ -24,15 +24,16 @@ pub struct RestoreSession {
 }
 
 impl SessionService {
-    /// Brings a session back with its whole history, all or nothing. What its events once changed of
-    /// application and user state is not changed again: others may have changed it since. Its state is kept as it was, also
-    /// where the application's schema would not allow it now.
+    /// Brings a session back with its whole history, all or nothing. What its events once changed
+    /// of application and user state is not changed again: others may have changed it since. Its
+    /// state is kept as it was, also where the application's schema would not allow it now.
     ///
     /// # Errors
     ///
     /// - [`SessionError::AlreadyExists`] if there is a session with this key; it stays untouched;
-    /// - [`SessionError::InvalidState`], [`SessionError::InvalidEvent`], [`SessionError::InvalidId`] or
-    ///   [`SessionError::EventConflict`] if something cannot be stored.
+    /// - [`SessionError::InvalidState`], [`SessionError::InvalidEvent`],
+    ///   [`SessionError::InvalidId`] or [`SessionError::EventConflict`] if something cannot be
+    ///   stored.
     pub async fn restore(&self, old: RestoreSession) -> Result<Session, SessionError> {
         let RestoreSession { key, time, initial, events } = old;
         let shared = checked(&initial.clone().into_iter().collect(), None)?;

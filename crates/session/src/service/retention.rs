@@ -32,9 +32,9 @@ struct Place {
 }
 
 impl SessionService {
-    /// Removes all changes of shared state that are older than they are kept, in small steps; the newest of each scope
-    /// stays. Tells how many rows of the history were removed. A service does this by itself, a step at a time, while
-    /// it changes shared state.
+    /// Removes all changes of shared state that are older than they are kept, in small steps; the
+    /// newest of each scope stays. Tells how many rows of the history were removed. A service does
+    /// this by itself, a step at a time, while it changes shared state.
     ///
     /// # Errors
     ///
@@ -71,7 +71,8 @@ impl SessionService {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let service = self.clone();
         runtime.spawn(async move {
-            // A step that fails removed nothing that must stay, and the next one begins at the same place.
+            // A step that fails removed nothing that must stay, and the next one begins at the same
+            // place.
             if let Ok(step) = service.store.trim_changes(before, after.as_ref(), STEP).await {
                 service.trimming.went(step, now);
             }

@@ -33,13 +33,14 @@ impl Default for HistoryPage {
     }
 }
 
-/// How many changes are read at once, and how many are looked at for one page. A page of the changes of one key may
-/// thus be short, or empty, and not be the last.
+/// How many changes are read at once, and how many are looked at for one page. A page of the
+/// changes of one key may thus be short, or empty, and not be the last.
 const READ_AT_ONCE: usize = 500;
 const MOST_LOOKED_AT: usize = 10_000;
 
 impl SessionService {
-    /// The changes of shared state, newest first: all of them, or those of one key, named without its prefix.
+    /// The changes of shared state, newest first: all of them, or those of one key, named without
+    /// its prefix.
     ///
     /// # Errors
     ///
@@ -90,12 +91,13 @@ impl SessionService {
         }
     }
 
-    /// What shared state was at a version, computed backwards from what it is now. Keys are without their prefix.
+    /// What shared state was at a version, computed backwards from what it is now. Keys are without
+    /// their prefix.
     ///
     /// # Errors
     ///
-    /// [`SessionError::NotInScopeHistory`] if the scope has not come to that version yet, or if the history does not
-    /// reach back to it; [`SessionError::InvalidId`]; the store's own errors.
+    /// [`SessionError::NotInScopeHistory`] if the scope has not come to that version yet, or if the
+    /// history does not reach back to it; [`SessionError::InvalidId`]; the store's own errors.
     pub async fn scope_state_at(&self, scope: &ScopeKey, version: Version) -> Result<StateMap, SessionError> {
         let ScopeState { version: newest, state } = self.scope_state(scope).await?;
         let mut state = Arc::unwrap_or_clone(state);

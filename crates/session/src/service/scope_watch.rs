@@ -14,8 +14,9 @@ use crate::scope_change::ScopeChange;
 use crate::scope_write::ScopeKey;
 use crate::store::{ChangeWindow, Store, Version};
 
-/// The changes of the state of an application or a user, one after the other, each after its commit and in the order
-/// of versions, whichever program made it. Changes that are no longer kept are passed over.
+/// The changes of the state of an application or a user, one after the other, each after its commit
+/// and in the order of versions, whichever program made it. Changes that are no longer kept are
+/// passed over.
 pub struct ScopeWatch {
     scope: ScopeKey,
     store: Arc<dyn Store>,
@@ -77,7 +78,8 @@ impl ScopeWatch {
                 ChangeWindow { after: self.seen, oldest_first: true, ..ChangeWindow::newest(READ_AT_ONCE) };
             self.ready = self.store.scope_changes(&self.scope, window).await?.into();
             if self.ready.is_empty() {
-                // It looks again when it is notified, and after a while: other programs notify no one here.
+                // It looks again when it is notified, and after a while: other programs notify no
+                // one here.
                 drop(tokio::time::timeout(self.poll_interval, told).await);
             }
         }

@@ -21,8 +21,8 @@ impl SessionService {
     /// the session's version.
     ///
     /// `change` may run many times. It sees the session's own keys, and those of its user and
-    /// application; the keys that it read must be unchanged at the commit, and other keys do not matter. If
-    /// it changes nothing, nothing is committed.
+    /// application; the keys that it read must be unchanged at the commit, and other keys do not
+    /// matter. If it changes nothing, nothing is committed.
     ///
     /// ```
     /// use serde_json::json;
@@ -66,7 +66,8 @@ impl SessionService {
         }
     }
 
-    /// Reads a session for one try of a transaction, see [`transact`](Self::transact), which most callers want.
+    /// Reads a session for one try of a transaction, see [`transact`](Self::transact), which most
+    /// callers want.
     ///
     /// # Errors
     ///
@@ -97,8 +98,8 @@ impl Attempt {
         &self.session
     }
 
-    /// The event with the changes that were made, on the condition that what was read has not changed since; `None`
-    /// if nothing changed that is stored.
+    /// The event with the changes that were made, on the condition that what was read has not
+    /// changed since; `None` if nothing changed that is stored.
     ///
     /// # Errors
     ///
@@ -115,15 +116,16 @@ impl Attempt {
     }
 }
 
-/// Pauses between the tries of something that other writers got in the way of: random, and longer the more often it
-/// went wrong, so that rivals do not meet again.
+/// Pauses between the tries of something that other writers got in the way of: random, and longer
+/// the more often it went wrong, so that rivals do not meet again.
 #[derive(Debug, Default)]
 pub struct Backoff {
     attempts: u32,
 }
 
 impl Backoff {
-    /// Waits before the next try; `false` if there were too many, and the conflict is to be reported.
+    /// Waits before the next try; `false` if there were too many, and the conflict is to be
+    /// reported.
     pub async fn pause(&mut self) -> bool {
         if self.attempts >= ATTEMPTS {
             return false;
@@ -136,8 +138,8 @@ impl Backoff {
     }
 }
 
-/// What must be stored: the session that was read; and if all keys were listed, the versions of all scopes, because a
-/// key that was added would have been listed too.
+/// What must be stored: the session that was read; and if all keys were listed, the versions of all
+/// scopes, because a key that was added would have been listed too.
 fn expected(session: &Session, reads: &Reads) -> Expect {
     match reads.is_everything() {
         true => session.versions(),

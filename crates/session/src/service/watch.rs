@@ -29,7 +29,8 @@ pub struct Watch {
 }
 
 impl SessionService {
-    /// Watches a session from after a version on. The session that has this address at the first look is watched.
+    /// Watches a session from after a version on. The session that has this address at the first
+    /// look is watched.
     pub fn watch(&self, key: &SessionKey, after: Version) -> Watch {
         Watch {
             key: key.clone(),
@@ -52,7 +53,8 @@ impl Watch {
         self
     }
 
-    /// The next change; `None` when the session was deleted, also if another one was created in its place.
+    /// The next change; `None` when the session was deleted, also if another one was created in its
+    /// place.
     ///
     /// # Errors
     ///
@@ -75,7 +77,8 @@ impl Watch {
             }
             self.ready = Arc::unwrap_or_clone(stored.events).into();
             if self.ready.is_empty() {
-                // It looks again when it is notified, and after a while: commits of other processes notify no one here.
+                // It looks again when it is notified, and after a while: commits of other processes
+                // notify no one here.
                 drop(tokio::time::timeout(self.poll_interval, told).await);
             }
         }

@@ -1,4 +1,5 @@
-//! The watchers of this process, which are told of each commit at once. Those of other processes look now and then.
+//! The watchers of this process, which are told of each commit at once. Those of other processes
+//! look now and then.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -20,7 +21,8 @@ pub(super) struct Watchers {
 /// The watchers of sessions, or of shared state, by what they watch.
 pub(super) struct WatcherTable<K> {
     by_key: Mutex<HashMap<K, Arc<Notify>>>,
-    /// Whether there was ever a watcher. Until then commits need not wait for each other at the table.
+    /// Whether there was ever a watcher. Until then commits need not wait for each other at the
+    /// table.
     is_used: AtomicBool,
 }
 
@@ -31,9 +33,11 @@ impl<K> Default for WatcherTable<K> {
 }
 
 impl<K: Eq + Hash + Clone> WatcherTable<K> {
-    /// Tells all watchers of this key that it changed. The key is made only if there were ever watchers.
+    /// Tells all watchers of this key that it changed. The key is made only if there were ever
+    /// watchers.
     pub(super) fn tell<B: std::borrow::Borrow<K>>(&self, key: impl FnOnce() -> B) {
-        // A watcher enters the table before it reads the store. If it is not seen here, it reads what was committed.
+        // A watcher enters the table before it reads the store. If it is not seen here, it reads
+        // what was committed.
         if !self.is_used.load(Ordering::SeqCst) {
             return;
         }
@@ -47,7 +51,8 @@ impl<K: Eq + Hash + Clone> WatcherTable<K> {
         self.table().entry(key.clone()).or_default().clone()
     }
 
-    /// Forgets a key that has no other watcher: the table and the leaving watcher hold the last two references.
+    /// Forgets a key that has no other watcher: the table and the leaving watcher hold the last two
+    /// references.
     pub(super) fn leave(&self, key: &K, notify: &Arc<Notify>) {
         let mut table = self.table();
         if Arc::strong_count(notify) <= 2 {

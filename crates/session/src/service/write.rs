@@ -21,11 +21,11 @@ pub struct StateWrite {
     pub delta: Delta,
     /// The version that must be stored for it to be committed.
     pub expect: Option<Version>,
-    /// The values that the changes were computed from; keys are without their prefix. What guards that
-    /// report find is in the answer and in the history of the scope.
+    /// The values that the changes were computed from; keys are without their prefix. What guards
+    /// that report find is in the answer and in the history of the scope.
     pub guards: Guards,
-    /// Makes the write idempotent: a second one with this id changes nothing, and answers what the first did. One is
-    /// made if it is left out.
+    /// Makes the write idempotent: a second one with this id changes nothing, and answers what the
+    /// first did. One is made if it is left out.
     pub request: Option<String>,
     /// Who writes, for the history of the scope.
     pub principal: Option<String>,
@@ -101,7 +101,8 @@ impl SessionService {
         self.write_state(StateWrite::new(ScopeKey::User(app.to_owned(), user.to_owned()), delta))
     }
 
-    /// Changes the state that sessions share. Returns its version and the whole state as of the commit.
+    /// Changes the state that sessions share. Returns its version and the whole state as of the
+    /// commit.
     ///
     /// # Errors
     ///
@@ -173,8 +174,8 @@ fn checked_in(scope: Scope, delta: &Delta, schema: Option<&StateSchema>) -> Resu
     Ok(if scope == Scope::App { checked.app } else { checked.user })
 }
 
-/// Whether two writes were meant to change the same. Numbers are compared by value, because not every database keeps
-/// their spelling.
+/// Whether two writes were meant to change the same. Numbers are compared by value, because not
+/// every database keeps their spelling.
 fn is_same(one: &Delta, other: &Delta) -> bool {
     match (serde_json::to_string(one), serde_json::to_string(other)) {
         (Ok(one), Ok(other)) => same_json(&one, &other),
@@ -182,8 +183,8 @@ fn is_same(one: &Delta, other: &Delta) -> bool {
     }
 }
 
-/// A row written by hand may name a key with its prefix, which is the same key; the one without it wins when both are
-/// there, as in a session.
+/// A row written by hand may name a key with its prefix, which is the same key; the one without it
+/// wins when both are there, as in a session.
 fn folded(state: Arc<StateMap>, scope: Scope) -> Arc<StateMap> {
     if state.keys().all(|name| Scope::of(name).0 != scope) {
         return state;

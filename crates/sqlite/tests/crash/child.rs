@@ -63,7 +63,8 @@ async fn append_one_by_one(service: SessionService, session: String, name: Strin
     }
 }
 
-/// Appends until the disk is full, makes room, and goes on; all that was acknowledged must be there.
+/// Appends until the disk is full, makes room, and goes on; all that was acknowledged must be
+/// there.
 async fn fill(path: &Path, disk: &Path) {
     let ballast = disk.join("ballast");
     std::fs::write(&ballast, vec![1; 500_000]).expect("there is room");

@@ -66,8 +66,8 @@ impl Process {
 
     /// One that fills a small disk of its own, on which it works with a copy of the file.
     pub(crate) fn filling_a_disk(path: &Path, folder: &Path) -> Self {
-        // A disk of its own needs a view of the file system of its own; whoever is not root is made the
-        // root of that view first. Where even that is forbidden, the test fails.
+        // A disk of its own needs a view of the file system of its own; whoever is not root is made
+        // the root of that view first. Where even that is forbidden, the test fails.
         let script = "mount -t tmpfs -o size=2m tmpfs \"$0\" && exec \"$@\"";
         let mut command = Command::new("unshare");
         if !is_root() {

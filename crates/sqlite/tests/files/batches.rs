@@ -68,7 +68,8 @@ async fn writes_behind_a_foreign_lock_fail_together_and_in_time() {
     assert_eq!(service.append_to(&key("s"), setting(json!({"n": 1}))).await.unwrap(), Some(1));
 }
 
-/// How many transactions the file's companion holds: its frames that end one name the size of the file then.
+/// How many transactions the file's companion holds: its frames that end one name the size of the
+/// file then.
 fn commits(path: &Path) -> usize {
     let companion = std::fs::read(path.with_extension("db-wal")).expect("there is a companion");
     let page = u32::from_be_bytes(companion[8..12].try_into().expect("four bytes")) as usize;

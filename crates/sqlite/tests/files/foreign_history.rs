@@ -39,7 +39,8 @@ fn told(change: &ScopeChange) -> Value {
     told
 }
 
-/// The statement of a team that seeds its application by SQL, with the prefixes that it sees in code.
+/// The statement of a team that seeds its application by SQL, with the prefixes that it sees in
+/// code.
 fn upsert(path: &Path, state: &str) {
     let time = time(path);
     sql(

@@ -195,7 +195,8 @@ async fn many_may_migrate_a_file_at_once_while_others_go_on_writing() {
     }
 }
 
-/// Writes events and user state as google-adk does, until it is over and beyond; returns how many of each.
+/// Writes events and user state as google-adk does, until it is over and beyond; returns how many
+/// of each.
 fn write_as_google_adk(path: &Path, is_over: &AtomicBool, started: &Barrier) -> u64 {
     let connection = rusqlite::Connection::open(path).expect("the file opens");
     connection.busy_timeout(Duration::from_secs(30)).expect("it can be set");

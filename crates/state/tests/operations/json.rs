@@ -176,7 +176,8 @@ fn as_float(value: &Json) -> Option<f64> {
     }
 }
 
-/// Whether a number is less than another one. Floats here are either fractions or exact as integers.
+/// Whether a number is less than another one. Floats here are either fractions or exact as
+/// integers.
 fn less(one: &Json, other: &Json) -> bool {
     match (one, other) {
         (Json::Integer(one), Json::Integer(other)) => one < other,

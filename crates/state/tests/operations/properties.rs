@@ -1,4 +1,5 @@
-//! Random sequences of changes through several views, against lists of changes that are made one after the other.
+//! Random sequences of changes through several views, against lists of changes that are made one
+//! after the other.
 
 use std::collections::BTreeMap;
 

@@ -7,7 +7,8 @@ fn value(text: &str) -> SharedValue {
     SharedValue::from_json(text).expect("JSON")
 }
 
-/// Numbers whose spellings meet: around the ends of integers and floats, and with more digits than either has.
+/// Numbers whose spellings meet: around the ends of integers and floats, and with more digits than
+/// either has.
 const SPELLINGS: [&str; 44] = [
     "0",
     "-0",

@@ -10,7 +10,8 @@ use crate::place::Place;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Db {
-    /// Look at a database without changing it: its layout, its counts, and whether every session's state is what its events say.
+    /// Look at a database without changing it: its layout, its counts, and whether every session's
+    /// state is what its events say.
     Check(check::Check),
     /// Make or extend the tables, without disturbing google-adk.
     Migrate(migrate::Migrate),

@@ -13,8 +13,8 @@ use crate::exit::Failure;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Who may ask")]
 pub(crate) struct AccessArgs {
-    /// A file with the key that signs JSON Web Tokens: a public key in PEM (RS256, EdDSA), or a secret of at least
-    /// 32 bytes (HS256). The token's `sub` is the user.
+    /// A file with the key that signs JSON Web Tokens: a public key in PEM (RS256, EdDSA), or a
+    /// secret of at least 32 bytes (HS256). The token's `sub` is the user.
     #[arg(long, value_name = "FILE", conflicts_with = "jwks_file")]
     jwt_key_file: Option<PathBuf>,
     /// A file with the keys that sign JSON Web Tokens, as a JWKS document.
@@ -32,7 +32,8 @@ pub(crate) struct AccessArgs {
     /// Listen on addresses that others reach although nobody is asked for a token.
     #[arg(long)]
     insecure: bool,
-    /// Accept requests from web pages of this origin: `https://example.com`, `*` or `regex:PATTERN`. May be repeated.
+    /// Accept requests from web pages of this origin: `https://example.com`, `*` or
+    /// `regex:PATTERN`. May be repeated.
     #[arg(long, alias = "allow_origins", value_name = "ORIGIN")]
     pub(super) allow_origins: Vec<String>,
 }

@@ -13,7 +13,8 @@ use crate::talk::colours_on;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Logs and traces")]
 pub(crate) struct LogArgs {
-    /// What to log: error, warn, info, debug or trace, or a filter such as sessile_server=debug,info.
+    /// What to log: error, warn, info, debug or trace, or a filter such as
+    /// sessile_server=debug,info.
     #[arg(long, alias = "log_level", env = "SESSILE_LOG", value_name = "LEVEL", default_value = "info")]
     log_level: String,
     /// Log everything that helps to find a fault; as --log-level debug.

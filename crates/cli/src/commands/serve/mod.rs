@@ -49,16 +49,17 @@ pub(crate) struct Serve {
     #[arg(long, alias = "max_llm_calls", env = "ADK_MAX_LLM_CALLS", value_name = "COUNT")]
     #[arg(default_value_t = 500, allow_negative_numbers = true)]
     max_llm_calls: i64,
-    /// What happens when an agent's tool or callback sets a value that another session changed since it was read: the
-    /// event tells so (`report`), or the write is refused (`refuse`). Agents may say otherwise.
+    /// What happens when an agent's tool or callback sets a value that another session changed
+    /// since it was read: the event tells so (`report`), or the write is refused (`refuse`). Agents
+    /// may say otherwise.
     #[arg(long, value_name = "ANSWER", default_value = "report")]
     on_overwrite: OnOverwrite,
     /// Serve the files of Google's web UI from this folder (`google/adk/cli/browser` of the
     /// google-adk package).
     #[arg(long, value_name = "FOLDER")]
     adk_web: Option<PathBuf>,
-    /// How many days changes of `user:` and `app:` state are kept; 0 keeps them for ever. The newest change of each
-    /// user and application always stays.
+    /// How many days changes of `user:` and `app:` state are kept; 0 keeps them for ever. The
+    /// newest change of each user and application always stays.
     #[arg(long, value_name = "DAYS", default_value_t = 90)]
     history_days: u32,
     /// Seconds that requests and runs have to finish when the server is stopped.

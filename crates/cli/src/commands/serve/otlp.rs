@@ -70,8 +70,8 @@ impl Telemetry {
     }
 }
 
-/// reqwest as the exporter wants it. The exporter has its own thread without a runtime, so requests are
-/// handed to ours.
+/// reqwest as the exporter wants it. The exporter has its own thread without a runtime, so requests
+/// are handed to ours.
 #[derive(Debug)]
 struct Client {
     http: reqwest::Client,

@@ -1,8 +1,8 @@
 //! Sessions as JSON lines.
 //!
-//! The first line names the format. Then come `appState` and `userState` lines, what sessions share; then
-//! each session: a `session` line, an `event` line for each event in the order of versions, and an `end`
-//! line, without which the session is not whole. Numbers keep every digit.
+//! The first line names the format. Then come `appState` and `userState` lines, what sessions
+//! share; then each session: a `session` line, an `event` line for each event in the order of
+//! versions, and an `end` line, without which the session is not whole. Numbers keep every digit.
 
 use serde::{Deserialize, Serialize};
 use sessile_session::{Event, SessionState, StateMap};

@@ -44,14 +44,15 @@ pub(super) struct Changed {
     /// version.
     #[arg(long, value_name = "VERSION")]
     pub(super) if_version: Option<u64>,
-    /// Check the change with the state_schema of the application in this folder, as `serve` does: the folder with a
-    /// folder for each application, or that of one.
+    /// Check the change with the state_schema of the application in this folder, as `serve` does:
+    /// the folder with a folder for each application, or that of one.
     #[arg(long, env = "SESSILE_AGENTS", value_name = "FOLDER")]
     pub(super) agents: Option<PathBuf>,
 }
 
 impl Changed {
-    /// Works with the sessions of the store, checked by the application's schema if a folder is named.
+    /// Works with the sessions of the store, checked by the application's schema if a folder is
+    /// named.
     pub(super) async fn with_sessions<T>(
         &self,
         work: impl AsyncFnOnce(&SessionService) -> anyhow::Result<T>,

@@ -23,7 +23,8 @@ pub(crate) fn check(facts: &Facts<'_>, findings: &mut Findings) {
     }
 }
 
-/// The version of a session is the number of its events, and it comes with as many as were asked for.
+/// The version of a session is the number of its events, and it comes with as many as were asked
+/// for.
 fn check_session(facts: &Facts<'_>, findings: &mut Findings, seen: &Seen<'_>) {
     let (place, events) = (seen.view.place(Scope::Session), &seen.view.events);
     let length = seen.lengths[&place];

@@ -1,7 +1,8 @@
-//! Finds in a history what no correct server could have answered. Nothing here does I/O or looks at a clock.
+//! Finds in a history what no correct server could have answered. Nothing here does I/O or looks at
+//! a clock.
 //!
-//! To add a check: give its anomaly a name below, write the check as a function of [`Facts`], and add a history
-//! in which it is found to `cases/`; a name without such a case fails the tests.
+//! To add a check: give its anomaly a name below, write the check as a function of [`Facts`], and
+//! add a history in which it is found to `cases/`; a name without such a case fails the tests.
 
 mod answers;
 mod conditions;

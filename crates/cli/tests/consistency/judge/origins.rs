@@ -16,7 +16,8 @@ pub(crate) fn check(facts: &Facts<'_>, findings: &mut Findings) {
     }
     for (token, fate) in facts.fates.iter().filter(|(_, fate)| fate.acknowledged < u64::MAX) {
         for scope in fate.write.change.parts.keys() {
-            // A session may be gone together with its writes; a creation leaves no token in its session.
+            // A session may be gone together with its writes; a creation leaves no token in its
+            // session.
             let may_be_gone =
                 *scope == Scope::Session && (fate.call.target.is_churn() || fate.write.via == Via::Create);
             if !may_be_gone && facts.spot(token, *scope).is_none() {

@@ -48,8 +48,8 @@ fn is_out_of_bounds(facts: &Facts<'_>, record: &Record, write: &Write) -> bool {
     })
 }
 
-/// If the refusal is that of a guard: whether the values that it names were there while the request was under
-/// way, and at least one of them is not what the caller had read.
+/// If the refusal is that of a guard: whether the values that it names were there while the request
+/// was under way, and at least one of them is not what the caller had read.
 fn names_what_it_found(facts: &Facts<'_>, record: &Record, write: &Write) -> Option<bool> {
     let body = &record.outcome.as_ref().ok()?.body;
     let current = body.get("current")?.as_object()?;

@@ -1,5 +1,5 @@
-//! Histories made by hand: a server of a few lines that answers one request after the other, correctly.
-//! Cases spoil what it answers.
+//! Histories made by hand: a server of a few lines that answers one request after the other,
+//! correctly. Cases spoil what it answers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
