@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Follows README's "Twenty lines" as a new user would: a new crate beside the repository, with the dependencies and the
-# program copied as they stand, is built and run.
+# Follows README's "Twenty lines" as a new user would: a new crate beside the repository, with the
+# dependencies and the program copied as they stand, is built and run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
