@@ -7,11 +7,11 @@ use deadpool_postgres::Pool;
 use sessile_session::{SessionError, doing};
 use tokio_postgres::Row;
 
+use crate::answer;
 use crate::batch::{APPEND, Batch};
-use crate::committer::{ACTION, Waiting};
 use crate::failure::{is_locked, is_lost, is_victim};
-use crate::patience::{client, is_broken, located, wait};
-use crate::write;
+use crate::queue::{ACTION, Waiting};
+use crate::retry::{client, is_broken, located, wait};
 
 /// Commits together what waits, and answers it. Returns what could not be done because somebody
 /// else held a row for longer than `patience`; nothing of that is stored.
@@ -51,7 +51,7 @@ pub(crate) async fn commit(pool: &Pool, waiting: Vec<Waiting>, patience: Duratio
 /// Whoever asked may have gone: what was committed stays committed.
 fn answer(waiting: Vec<Waiting>, rows: &[Row]) {
     for (one, row) in waiting.into_iter().zip(rows) {
-        let appended = write::appended(&one.commit, row);
+        let appended = answer::appended(&one.commit, row);
         drop(one.reply.send(appended));
     }
 }

@@ -12,12 +12,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::append::commit;
-use crate::batch::{Contents, Texts};
+use crate::batch::Texts;
 use crate::lanes::Lanes;
 use crate::locks::held_by_others;
-
-/// How many events are committed together at the most.
-const LARGEST_BATCH: usize = 256;
+use crate::queue::{ACTION, Waiting, next_batch};
 
 /// Queue capacity. When it is full, callers wait for a free slot.
 const LONGEST_QUEUE: usize = 4096;
@@ -29,22 +27,12 @@ const PATIENCE: Duration = Duration::from_millis(300);
 /// How often they wait, each time longer, if no row is found that somebody holds.
 const SEARCHES: u32 = 3;
 
-pub(crate) const ACTION: &str = "append an event";
-
 /// Hands events to the task, which ends after what was handed over when this is finished or
 /// dropped.
 pub(crate) struct Committer {
     /// `None` since it was finished. A std mutex: it is never held across an `.await`.
     queue: Mutex<Option<mpsc::Sender<Waiting>>>,
     task: Mutex<Option<JoinHandle<()>>>,
-}
-
-pub(crate) struct Waiting {
-    pub(crate) commit: Commit,
-    pub(crate) texts: Texts,
-    pub(crate) reply: oneshot::Sender<Result<Appended, SessionError>>,
-    /// Whether it was sent before and its answer was lost, so that it may be committed.
-    pub(crate) in_doubt: bool,
 }
 
 impl Committer {
@@ -93,7 +81,7 @@ async fn run(pool: Pool, mut queue: mpsc::Receiver<Waiting>) {
     } {
         let mut next = Some(first);
         let mut from_queue = || next.take().or_else(|| queue.try_recv().ok());
-        let waiting = gathered(
+        let waiting = next_batch(
             || loop {
                 match lanes.route(from_queue()?) {
                     Some(free) => return Some(free),
@@ -105,25 +93,6 @@ async fn run(pool: Pool, mut queue: mpsc::Receiver<Waiting>) {
         commit_or_set_aside(&pool, &lanes, waiting).await;
     }
     lanes.finish().await;
-}
-
-/// A batch of what comes. An event must not be in it twice: the second one is `left` for the next
-/// batch.
-pub(crate) fn gathered(
-    mut next: impl FnMut() -> Option<Waiting>,
-    left: &mut Option<Waiting>,
-) -> Vec<Waiting> {
-    let (mut contents, mut waiting) = (Contents::default(), Vec::new());
-    while waiting.len() < LARGEST_BATCH
-        && let Some(one) = next()
-    {
-        if !contents.add(&one.commit) {
-            *left = Some(one);
-            break;
-        }
-        waiting.push(one);
-    }
-    waiting
 }
 
 /// Commits a batch; what needs a row that somebody else holds goes on a lane, the rest is committed

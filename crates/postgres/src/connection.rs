@@ -8,7 +8,6 @@ use tokio_postgres::Config;
 
 use crate::connect::Connector;
 use crate::tls::TlsOptions;
-use crate::url;
 
 /// How the server is reached.
 #[derive(Debug, Clone)]
@@ -30,19 +29,6 @@ impl PostgresOptions {
         Self { config, tls: TlsOptions::default(), pool_size: 16, pool_timeout: Duration::from_secs(30) }
     }
 
-    /// Options from a URL as google-adk takes it: `postgresql://user:password@host:port/database`,
-    /// also `postgres://` and `postgresql+asyncpg://`. Beside libpq's parameters, with `sslmode`,
-    /// `sslrootcert`, `sslcert` and `sslkey`, there are asyncpg's `ssl`, and `pool_size` and
-    /// `pool_timeout` (in seconds).
-    ///
-    /// # Errors
-    ///
-    /// [`SessionError::Unusable`] if the URL cannot be understood. Its text does not repeat the
-    /// URL, which holds a password.
-    pub fn from_url(url: &str) -> Result<Self, SessionError> {
-        url::read(url)
-    }
-
     /// A pool of connections with these options.
     /// [`PostgresStore::with_pool`](crate::PostgresStore::with_pool) takes this or any other.
     ///
@@ -61,8 +47,4 @@ impl PostgresOptions {
             .build()
             .map_err(doing("make the connection pool"))
     }
-}
-
-pub(crate) fn unusable(reason: String) -> SessionError {
-    SessionError::Unusable { reason }
 }

@@ -8,8 +8,6 @@ use sessile_session::SessionError;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
-use crate::connection::unusable;
-
 const CONNECT: &str = "connect to PostgreSQL";
 
 /// Why the pool has no connection for us.
@@ -31,6 +29,11 @@ pub(crate) fn no_connection(pool: &Pool, error: PoolError) -> SessionError {
         _ => return SessionError::Backend { action: CONNECT, source: error.into() },
     };
     SessionError::Unavailable { action: CONNECT, reason, source: error.into() }
+}
+
+/// The database or the options cannot be used as they are; `reason` says what to do.
+pub(crate) fn unusable(reason: String) -> SessionError {
+    SessionError::Unusable { reason }
 }
 
 /// What must be changed, in the options or at the server, for a connection to be made.

@@ -6,7 +6,10 @@ use std::io;
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter};
 use serde_json::value::RawValue;
-use sessile_session::{Event, OnOverwrite, ScopeGuards, SessionError, Stored, doing};
+use sessile_session::{
+    Event, NewSession, OnOverwrite, ScopeGuards, SessionError, StateMap, Stored, apply, doing,
+    next_update_time,
+};
 use sessile_state::{Change, Delta, Scope, SharedValue};
 
 /// A JSON object whose fields are ready texts.
@@ -130,6 +133,58 @@ pub(crate) fn event(event: &Event) -> Result<Box<RawValue>, SessionError> {
         ));
     }
     RawValue::from_string(text).map_err(|error| invalid(error.to_string()))
+}
+
+/// A session for `sessile_create_session`.
+pub(crate) fn new_session(new: &NewSession) -> Result<Box<RawValue>, SessionError> {
+    let mut state = new.session.clone();
+    let (mut update_time, mut bytes) = (new.time, 0);
+    let mut events = Vec::with_capacity(new.events.len());
+    for (listed, changes) in &new.events {
+        apply(&mut state, changes);
+        update_time = next_update_time(update_time, listed.time());
+        let data = event(listed)?;
+        bytes += data.get().len();
+        let mut fields = Fields::new();
+        fields.insert("event_id", raw(&listed.id)?);
+        fields.insert("invocation", raw(&listed.invocation_id)?);
+        fields.insert("time", raw(&listed.time())?);
+        fields.insert("event", data);
+        events.push(fields);
+    }
+    let mut fields = Fields::from([
+        ("app", raw(new.key.app())?),
+        ("user", raw(new.key.user())?),
+        ("id", raw(new.key.id())?),
+        ("incarnation", raw(&new.incarnation.0)?),
+        ("time", raw(&new.time)?),
+        ("update_time", raw(&update_time)?),
+        ("bytes", raw(&bytes)?),
+        ("initial", json_map(&new.session)?),
+        ("state", json_map(&state)?),
+        ("events", raw(&events)?),
+    ]);
+    if let Some(limit) = new.max_scope_bytes {
+        fields.insert("max_bytes", raw(&limit)?);
+    }
+    for (scope, changes, names) in [
+        (Scope::App, &new.app, ["app_delta", "app_names"]),
+        (Scope::User, &new.user, ["user_delta", "user_names"]),
+    ] {
+        if let Some(texts) = delta(changes, scope)? {
+            fields.insert(names[0], RawValue::from_string(texts.delta).map_err(doing("write JSON"))?);
+            fields.insert(names[1], raw(&changes.iter().map(|(name, _)| name).collect::<Vec<_>>())?);
+        }
+    }
+    raw(&fields)
+}
+
+fn json_map(state: &StateMap) -> Result<Box<RawValue>, SessionError> {
+    let mut values = BTreeMap::new();
+    for (key, value) in state {
+        values.insert(key.as_str(), state_value(key, value, "")?);
+    }
+    raw(&values)
 }
 
 /// Whether a JSON text has a U+0000 in one of its strings, which JSON writes as an escape.

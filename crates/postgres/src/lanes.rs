@@ -14,7 +14,7 @@ use tokio::sync::{Notify, Semaphore};
 
 use crate::append::commit;
 use crate::batch::{needed, session};
-use crate::committer::{ACTION, Waiting, gathered};
+use crate::queue::{ACTION, Waiting, next_batch};
 
 /// How long a lane waits for its row with a connection in its hand, before others may have the
 /// connection.
@@ -129,7 +129,7 @@ impl Lanes {
         let mut table = self.table();
         let mut next = left.take();
         let queue = table.queues.get_mut(&lane)?;
-        let waiting = gathered(|| next.take().or_else(|| queue.pop_front()), left);
+        let waiting = next_batch(|| next.take().or_else(|| queue.pop_front()), left);
         if waiting.is_empty() {
             table.queues.remove(&lane);
             table.of.retain(|_, of| *of != lane);

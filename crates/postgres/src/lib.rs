@@ -5,6 +5,7 @@
 //! committed together.
 
 mod addresses;
+mod answer;
 mod append;
 mod batch;
 mod committer;
@@ -17,14 +18,14 @@ mod lanes;
 mod list;
 mod locks;
 mod migrate;
-mod patience;
+mod queue;
 mod read;
+mod retry;
 mod schema;
 mod store;
 mod tls;
 mod url;
 mod verify;
-mod write;
 
 pub use connection::PostgresOptions;
 pub use schema::PostgresSchema;

@@ -6,8 +6,8 @@ use deadpool_postgres::Pool;
 use sessile_session::{Address, ScopeKey, SessionError, SessionKey, doing};
 
 use crate::batch::needed;
-use crate::committer::Waiting;
-use crate::patience::client;
+use crate::queue::Waiting;
+use crate::retry::client;
 
 /// Rows that are there, and cannot be locked at this moment.
 const HELD_SESSIONS: &str = "

@@ -6,9 +6,9 @@ use deadpool_postgres::Pool;
 use sessile_session::{SessionError, doing};
 use tokio_postgres::Transaction;
 
-use crate::connection::unusable;
+use crate::failure::unusable;
 use crate::failure::{is_locked, is_victim};
-use crate::patience::client;
+use crate::retry::client;
 
 /// The last migration that this version knows.
 pub(crate) const LATEST: i32 = 8;

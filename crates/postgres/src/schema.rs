@@ -2,7 +2,7 @@ use sessile_session::{SessionError, doing};
 
 use crate::connection::PostgresOptions;
 use crate::migrate::{LATEST, Tables, check_layout, version_of};
-use crate::patience::client;
+use crate::retry::client;
 
 /// How a database is laid out, read without changing it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -15,8 +15,8 @@ use crate::failure::is_corrupt;
 use crate::json;
 use crate::list::list;
 use crate::migrate::migrate;
-use crate::patience::{self, again, client, located};
-use crate::{history, read, write};
+use crate::retry::{self, again, client, located};
+use crate::{answer, history, read};
 
 /// Sessions in PostgreSQL, in google-adk's tables.
 pub struct PostgresStore {
@@ -105,10 +105,10 @@ impl PostgresStore {
 #[async_trait]
 impl Store for PostgresStore {
     async fn create(&self, new: NewSession) -> Result<StoredSession, SessionError> {
-        let json = write::new_session(&new)?;
+        let json = json::new_session(&new)?;
         // The incarnation tells whether an attempt whose answer was lost created it.
-        match patience::write_again(&self.pool, CREATING, CREATE, &[&json.get()]).await {
-            Ok(row) => write::created(&new, &row),
+        match retry::write_again(&self.pool, CREATING, CREATE, &[&json.get()]).await {
+            Ok(row) => answer::created(&new, &row),
             Err(error) => Err(located(&self.pool, &new.key, error).await),
         }
     }
@@ -129,7 +129,7 @@ impl Store for PostgresStore {
         let (version, incarnation) =
             (expect.session.map(signed), expect.incarnation.map(|incarnation| signed(incarnation.0)));
         let values: [&(dyn ToSql + Sync); 5] = [&key.app(), &key.user(), &key.id(), &version, &incarnation];
-        let Some(held) = patience::write(&self.pool, DELETING, DELETE, &values).await? else {
+        let Some(held) = retry::write(&self.pool, DELETING, DELETE, &values).await? else {
             return Ok(false);
         };
         let number = |column: &str| held.get::<_, i64>(column).unsigned_abs();
@@ -168,8 +168,8 @@ impl Store for PostgresStore {
             &write.request,
             &write.principal,
         ];
-        match patience::write_again(&self.pool, WRITING, WRITE, &values).await {
-            Ok(row) => write::written(&write, &row),
+        match retry::write_again(&self.pool, WRITING, WRITE, &values).await {
+            Ok(row) => answer::written(&write, &row),
             Err(error) if is_corrupt(&error) => self.scope_state(&write.scope).await.and(Err(error)),
             Err(error) => Err(error),
         }

@@ -10,7 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use sessile_session::{SessionError, doing};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::connection::unusable;
+use crate::failure::unusable;
 use crate::verify::{Check, Verifier};
 
 /// How a connection is encrypted. The default encrypts if the server can, and trusts whoever

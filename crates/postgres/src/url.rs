@@ -7,13 +7,29 @@ use percent_encoding::percent_decode_str;
 use sessile_session::SessionError;
 use tokio_postgres::Config;
 
-use crate::connection::{PostgresOptions, unusable};
+use crate::connection::PostgresOptions;
+use crate::failure::unusable;
 use crate::tls::{TlsIdentity, TlsMode, TlsOptions, TlsRoots};
 
 const SCHEMES: [&str; 3] = ["postgresql+asyncpg://", "postgresql://", "postgres://"];
 
+impl PostgresOptions {
+    /// Options from a URL as google-adk takes it: `postgresql://user:password@host:port/database`,
+    /// also `postgres://` and `postgresql+asyncpg://`. Beside libpq's parameters, with `sslmode`,
+    /// `sslrootcert`, `sslcert` and `sslkey`, there are asyncpg's `ssl`, and `pool_size` and
+    /// `pool_timeout` (in seconds).
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Unusable`] if the URL cannot be understood. Its text does not repeat the
+    /// URL, which holds a password.
+    pub fn from_url(url: &str) -> Result<Self, SessionError> {
+        read(url)
+    }
+}
+
 /// Reads a URL. The text of an error never repeats it, since it may hold a password.
-pub(crate) fn read(url: &str) -> Result<PostgresOptions, SessionError> {
+fn read(url: &str) -> Result<PostgresOptions, SessionError> {
     let rest = SCHEMES
         .iter()
         .find_map(|scheme| url.strip_prefix(scheme))

@@ -12,7 +12,7 @@ use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use sessile_session::SessionError;
 
-use crate::connection::unusable;
+use crate::failure::unusable;
 
 /// What is asked of a certificate.
 pub(crate) enum Check {

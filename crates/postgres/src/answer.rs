@@ -1,4 +1,4 @@
-//! What is written, as the database's functions take it and answer it.
+//! Reading the rows with which the database's functions answer a write.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,12 +7,11 @@ use serde_json::value::RawValue;
 use sessile_session::{
     Appended, Commit, Event, Incarnation, NewSession, OverwriteNotes, ScopeChange, ScopeKey, ScopeWrite,
     ScopeWritten, Scopes, SessionError, SessionEvent, SessionKey, StateMap, StoredSession, Version, apply,
-    committed, doing, next_update_time,
+    committed, doing,
 };
 use sessile_state::{Change, Delta, Scope, SharedValue};
 use tokio_postgres::Row;
 
-use crate::json::{Fields, delta, event, raw, state_value};
 use crate::read::{corrupt, row_of};
 
 /// What `sessile_commit` answered to a commit.
@@ -141,50 +140,6 @@ pub(crate) fn created(new: &NewSession, row: &Row) -> Result<StoredSession, Sess
             events.map(|(version, (event, _))| SessionEvent { version, event: event.clone() }).collect(),
         ),
     })
-}
-
-/// A session for `sessile_create_session`.
-pub(crate) fn new_session(new: &NewSession) -> Result<Box<RawValue>, SessionError> {
-    let mut state = new.session.clone();
-    let (mut update_time, mut bytes) = (new.time, 0);
-    let mut events = Vec::with_capacity(new.events.len());
-    for (listed, changes) in &new.events {
-        apply(&mut state, changes);
-        update_time = next_update_time(update_time, listed.time());
-        let data = event(listed)?;
-        bytes += data.get().len();
-        let mut fields = Fields::new();
-        fields.insert("event_id", raw(&listed.id)?);
-        fields.insert("invocation", raw(&listed.invocation_id)?);
-        fields.insert("time", raw(&listed.time())?);
-        fields.insert("event", data);
-        events.push(fields);
-    }
-    let mut fields = Fields::from([
-        ("app", raw(new.key.app())?),
-        ("user", raw(new.key.user())?),
-        ("id", raw(new.key.id())?),
-        ("incarnation", raw(&new.incarnation.0)?),
-        ("time", raw(&new.time)?),
-        ("update_time", raw(&update_time)?),
-        ("bytes", raw(&bytes)?),
-        ("initial", json_map(&new.session)?),
-        ("state", json_map(&state)?),
-        ("events", raw(&events)?),
-    ]);
-    if let Some(limit) = new.max_scope_bytes {
-        fields.insert("max_bytes", raw(&limit)?);
-    }
-    for (scope, changes, names) in [
-        (Scope::App, &new.app, ["app_delta", "app_names"]),
-        (Scope::User, &new.user, ["user_delta", "user_names"]),
-    ] {
-        if let Some(texts) = delta(changes, scope)? {
-            fields.insert(names[0], RawValue::from_string(texts.delta).map_err(doing("write JSON"))?);
-            fields.insert(names[1], raw(&changes.iter().map(|(name, _)| name).collect::<Vec<_>>())?);
-        }
-    }
-    raw(&fields)
 }
 
 /// The event as it was stored: with what its operations came to, and what it overwrote.
@@ -330,12 +285,4 @@ fn unknown_status(status: &str) -> SessionError {
 
 fn number(row: &Row, column: &str) -> u64 {
     row.get::<_, Option<i64>>(column).map_or(0, i64::unsigned_abs)
-}
-
-fn json_map(state: &StateMap) -> Result<Box<RawValue>, SessionError> {
-    let mut values = BTreeMap::new();
-    for (key, value) in state {
-        values.insert(key.as_str(), state_value(key, value, "")?);
-    }
-    raw(&values)
 }
