@@ -12,7 +12,7 @@ use crate::append_answer::AppendAnswer;
 use crate::batch::{Batch, is_refusal};
 use crate::cache::{ScopeSlot, SessionSlot};
 use crate::event_row;
-use crate::failure::doing;
+use crate::failure::failed_to;
 use crate::history::ChangeNote;
 use crate::prepared_commit::{PreparedChange, PreparedCommit, PreparedEvent, texts_of};
 use crate::state_text::TextChanges;
@@ -55,7 +55,7 @@ impl Batch<'_> {
         };
         let StoredEvent { version, event, .. } = &plan.stored;
         if !event_row::insert(&mut self.insert_event, key, *version, event, &prepared.time, &plan.data)? {
-            let missing = || doing("insert an event")("its id is taken, and it cannot be found");
+            let missing = || failed_to("insert an event")("its id is taken, and it cannot be found");
             return self.known(slot, commit)?.ok_or_else(missing);
         }
         self.carry_out(slot, commit, plan)
@@ -176,7 +176,7 @@ fn stored_event<'a>(
         }
         PreparedEvent::Around(json) => {
             let results = evaluated.results(&event);
-            let data = json.with(&results).map_err(doing("write an event"))?;
+            let data = json.with(&results).map_err(failed_to("write an event"))?;
             Ok((StoredEvent { version, event, results: Some(results) }, Cow::Owned(data)))
         }
     }

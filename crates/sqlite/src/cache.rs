@@ -9,7 +9,7 @@ use std::ops::{Index, IndexMut};
 use rusqlite::Connection;
 use sessile_session::{ScopeKey, SessionError, SessionKey};
 
-use crate::failure::doing;
+use crate::failure::failed_to;
 use crate::layout::Layout;
 use crate::session_row::{SessionRow, UpdateSession};
 use crate::shared_state::SharedState;
@@ -61,7 +61,7 @@ impl Cache {
         let content: i64 = connection
             .prepare_cached("PRAGMA data_version")
             .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
-            .map_err(doing("ask for the file's version"))?;
+            .map_err(failed_to("ask for the file's version"))?;
         let rows = self.sessions.len() + self.scopes.len();
         if self.content != Some(content) || self.bytes > MOST_BYTES || rows > MOST_ROWS {
             self.forget();

@@ -8,7 +8,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 use sessile_session::SessionError;
 
-use crate::failure::{doing, is_busy};
+use crate::failure::{failed_to, is_busy};
 
 /// After so many pages the file's `-wal` companion is folded into the file. An append changes three
 /// to four pages, and appends to the same sessions change the same pages of the indexes again: with
@@ -112,17 +112,17 @@ impl SqliteOptions {
         // Where it may not write, SQLite opens the file to read it only. To go on would leave
         // companions of the file that may not be written either.
         let wanted = flags.contains(OpenFlags::SQLITE_OPEN_READ_WRITE);
-        if wanted && connection.is_readonly(rusqlite::MAIN_DB).map_err(doing("open the SQLite file"))? {
+        if wanted && connection.is_readonly(rusqlite::MAIN_DB).map_err(failed_to("open the SQLite file"))? {
             return Err(read_only(&self.path));
         }
-        connection.busy_timeout(self.busy_timeout).map_err(doing("set the busy timeout"))?;
+        connection.busy_timeout(self.busy_timeout).map_err(failed_to("set the busy timeout"))?;
         connection.set_prepared_statement_cache_capacity(64);
         // The bundled SQLite has STAT4, with which it prepares a statement again whenever a bound
         // value could change the plan. Our plans never depend on values; the query planner
         // stability guarantee keeps the prepared ones.
         connection
             .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
-            .map_err(doing("keep the plans of prepared statements"))?;
+            .map_err(failed_to("keep the plans of prepared statements"))?;
         connection
             .execute_batch("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL;")
             .map_err(|error| explained(&self.path, error))?;
@@ -163,7 +163,7 @@ pub(crate) fn explained(path: &Path, error: rusqlite::Error) -> SessionError {
             "{} cannot be opened ({error}); does its folder exist, and may file and folder be written?",
             path.display()
         )),
-        _ => doing("open the SQLite file")(error),
+        _ => failed_to("open the SQLite file")(error),
     }
 }
 

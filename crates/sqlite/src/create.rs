@@ -14,7 +14,7 @@ use sessile_state::{Delta, Scope};
 use crate::batch::{Batch, is_refusal};
 use crate::cache::ScopeSlot;
 use crate::event_row::{self, EventColumns};
-use crate::failure::doing;
+use crate::failure::failed_to;
 use crate::history::{ChangeNote, by_json};
 use crate::layout::Layout;
 use crate::prepared_commit::texts_of;
@@ -39,7 +39,8 @@ pub(crate) struct PreparedSession {
 
 impl PreparedSession {
     pub(crate) fn new(new: NewSession, layout: Layout) -> Result<Self, SessionError> {
-        let text = |state: &StateMap| serde_json::to_string(state).map_err(doing("write a session's state"));
+        let text =
+            |state: &StateMap| serde_json::to_string(state).map_err(failed_to("write a session's state"));
         let mut session = new.session.clone();
         let mut update_time = layout.round(new.time);
         let mut events = Vec::with_capacity(new.events.len());
@@ -54,7 +55,7 @@ impl PreparedSession {
             initial,
             size: new.max_scope_bytes.map_or(0, |_| size_of(&session)),
             session: Arc::new(session),
-            create_time: layout.write_time(new.time).map_err(doing("write a time"))?,
+            create_time: layout.write_time(new.time).map_err(failed_to("write a time"))?,
             update_time,
             events,
             new,
@@ -209,7 +210,7 @@ impl Batch<'_> {
     fn insert_session(&mut self, prepared: &PreparedSession) -> Result<bool, SessionError> {
         let PreparedSession { new, text, initial, create_time, update_time, events, .. } = prepared;
         let key = &new.key;
-        let changed = self.layout.write_time(*update_time).map_err(doing("write a time"))?;
+        let changed = self.layout.write_time(*update_time).map_err(failed_to("write a time"))?;
         let (version, bytes) = (events.len(), events.iter().map(|columns| columns.data.len()).sum());
         let (app, user, id, incarnation) = (key.app(), key.user(), key.id(), new.incarnation.0);
         let inserted = self
@@ -229,7 +230,7 @@ impl Batch<'_> {
                     bytes
                 ])
             })
-            .map_err(doing("create a session"))?;
+            .map_err(failed_to("create a session"))?;
         if inserted == 0 {
             return Ok(false);
         }

@@ -4,7 +4,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 use sessile_session::{Event, JsonAroundDelta, SessionError, SessionEvent, SessionKey, Version};
 
-use crate::failure::doing;
+use crate::failure::failed_to;
 use crate::layout::Layout;
 use crate::rows::{EVENT_COLUMNS, event};
 use crate::statement::Statement;
@@ -63,7 +63,7 @@ pub(crate) fn insert(
         .and_then(|statement| {
             statement.execute(params![event.id, app, user, id, event.invocation_id, time, data, version])
         })
-        .map_err(doing("insert an event"))?;
+        .map_err(failed_to("insert an event"))?;
     Ok(inserted == 1)
 }
 
@@ -77,9 +77,10 @@ pub(crate) fn find(
     let query = format!(
         "SELECT {EVENT_COLUMNS} FROM events WHERE app_name = ?1 AND user_id = ?2 AND session_id = ?3 AND id = ?4"
     );
-    let mut statement = connection.prepare_cached(&query).map_err(doing("read an event"))?;
-    let mut rows = statement.query([key.app(), key.user(), key.id(), id]).map_err(doing("read an event"))?;
-    let row = rows.next().map_err(doing("read an event"))?;
+    let mut statement = connection.prepare_cached(&query).map_err(failed_to("read an event"))?;
+    let mut rows =
+        statement.query([key.app(), key.user(), key.id(), id]).map_err(failed_to("read an event"))?;
+    let row = rows.next().map_err(failed_to("read an event"))?;
     row.map(|row| event(row, key, layout)).transpose()
 }
 
@@ -92,5 +93,5 @@ pub(crate) fn delete_all(connection: &Connection, key: &SessionKey) -> Result<()
         .prepare_cached(DELETE_EVENTS)
         .and_then(|mut statement| statement.execute([key.app(), key.user(), key.id()]))
         .map(drop)
-        .map_err(doing("delete events"))
+        .map_err(failed_to("delete events"))
 }

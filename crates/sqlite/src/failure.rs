@@ -3,8 +3,11 @@
 use rusqlite::ErrorCode;
 use sessile_session::{BoxError, SessionError};
 
-/// Makes an error one of ours, saying what was being done, and what to do if that is known.
-pub(crate) fn doing<E: Into<BoxError>>(action: &'static str) -> impl FnOnce(E) -> SessionError {
+/// Converts an error of SQLite to a [`SessionError`] that names what failed. A lock, a full disk or a
+/// read-only file is `Unavailable`, with advice; everything else is `Backend`.
+///
+/// This is not `sessile_session::doing`, which does not know the errors of SQLite.
+pub(crate) fn failed_to<E: Into<BoxError>>(action: &'static str) -> impl FnOnce(E) -> SessionError {
     move |error| {
         let source = error.into();
         let code = source.downcast_ref().and_then(rusqlite::Error::sqlite_error_code);

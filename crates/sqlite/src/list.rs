@@ -10,7 +10,7 @@ use sessile_session::{
     StoredSession, Unreadable, Version,
 };
 
-use crate::failure::doing;
+use crate::failure::failed_to;
 use crate::layout::Layout;
 use crate::rows::{Owner, corrupt, incarnation, state};
 use crate::scope_read::shared_text;
@@ -20,20 +20,20 @@ pub(crate) fn list(
     layout: Layout,
     query: &ListQuery,
 ) -> Result<StoredPage, SessionError> {
-    let transaction = connection.transaction().map_err(doing("begin to list sessions"))?;
+    let transaction = connection.transaction().map_err(failed_to("begin to list sessions"))?;
     let listed = list_in(&transaction, layout, query);
-    transaction.finish().map_err(doing("end listing sessions"))?;
+    transaction.finish().map_err(failed_to("end listing sessions"))?;
     listed
 }
 
 fn list_in(connection: &Connection, layout: Layout, query: &ListQuery) -> Result<StoredPage, SessionError> {
     let (text, values) = statement(layout, query)?;
-    let mut statement = connection.prepare_cached(&text).map_err(doing("list sessions"))?;
-    let mut rows = statement.query(params_from_iter(values)).map_err(doing("list sessions"))?;
+    let mut statement = connection.prepare_cached(&text).map_err(failed_to("list sessions"))?;
+    let mut rows = statement.query(params_from_iter(values)).map_err(failed_to("list sessions"))?;
     let app = Known::read(connection, ScopeKey::App(query.app.clone()))?;
     let mut users = HashMap::new();
     let mut page = PageWriter::new(query);
-    while let Some(row) = rows.next().map_err(doing("list sessions"))? {
+    while let Some(row) = rows.next().map_err(failed_to("list sessions"))? {
         let listed = Listed::new(row, layout, &query.app)?;
         let name = listed.key.user();
         if !users.contains_key(name) {
@@ -92,7 +92,7 @@ struct Listed<'a> {
 
 impl<'a> Listed<'a> {
     fn new(row: &'a Row<'_>, layout: Layout, app: &str) -> Result<Self, SessionError> {
-        let column = |place: usize| row.get_ref(place).map_err(doing("read a session's row"));
+        let column = |place: usize| row.get_ref(place).map_err(failed_to("read a session's row"));
         let (user, id) = (column(0)?, column(1)?);
         let key = SessionKey::from_stored(app, shown(user), shown(id));
         let address = key.to_string();

@@ -8,7 +8,7 @@ use sessile_session::{ChangedBy, Commit, JsonAroundDelta, SessionError};
 use sessile_state::Delta;
 
 use crate::event_row;
-use crate::failure::doing;
+use crate::failure::failed_to;
 use crate::history::{ChangeNote, by_json};
 use crate::layout::Layout;
 use crate::state_text::TextChanges;
@@ -77,5 +77,5 @@ fn texts_without_operations(delta: &Delta) -> Result<Option<TextChanges>, Sessio
 
 /// The texts of results, which hold no operations.
 pub(crate) fn texts_of(results: &Delta) -> Result<TextChanges, SessionError> {
-    TextChanges::new(results).map_err(doing("write state"))
+    TextChanges::new(results).map_err(failed_to("write state"))
 }

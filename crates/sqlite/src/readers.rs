@@ -7,7 +7,7 @@ use sessile_session::SessionError;
 use tokio::sync::Semaphore;
 
 use crate::connection::SqliteOptions;
-use crate::failure::{closed, doing};
+use crate::failure::{closed, failed_to};
 
 pub(crate) struct Readers {
     options: SqliteOptions,
@@ -40,7 +40,7 @@ impl Readers {
             drop(permit); // here, because the caller may go away before the work ends
             result
         });
-        read.await.map_err(doing("read"))?
+        read.await.map_err(failed_to("read"))?
     }
 
     /// Waits for those that read, and closes all connections. Reading afterwards is an error.
@@ -49,7 +49,7 @@ impl Readers {
         let Ok(_permits) = self.free.acquire_many(all).await else { return Ok(()) }; // it is closed already
         self.free.close();
         let idle = std::mem::take(&mut *self.idle.lock().unwrap_or_else(PoisonError::into_inner));
-        tokio::task::spawn_blocking(move || drop(idle)).await.map_err(doing("close the SQLite file"))
+        tokio::task::spawn_blocking(move || drop(idle)).await.map_err(failed_to("close the SQLite file"))
     }
 
     fn take(&self) -> Result<Connection, SessionError> {

@@ -9,7 +9,7 @@ use sessile_session::{
 };
 use sessile_state::{Scope, SharedValue};
 
-use crate::failure::doing;
+use crate::failure::failed_to;
 use crate::layout::Layout;
 
 /// Whose state it is; it names the row in errors.
@@ -57,7 +57,7 @@ impl Owner {
             | Error::InvalidColumnType(..)
             | Error::IntegralValueOutOfRange(..)
             | Error::Utf8Error(..) => self.corrupt(column, error),
-            other => doing("read a row")(other),
+            other => failed_to("read a row")(other),
         }
     }
 }

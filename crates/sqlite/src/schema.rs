@@ -1,6 +1,7 @@
-use sessile_session::{SessionError, doing};
+use sessile_session::SessionError;
 
 use crate::connection::{SqliteOptions, unusable};
+use crate::failure::failed_to;
 use crate::layout::Layout;
 use crate::migrate::{LATEST, layout_of, version_of};
 
@@ -34,6 +35,6 @@ impl SqliteSchema {
             Ok(Self { layout, migration: version_of(&connection)?, latest: LATEST })
         })
         .await
-        .map_err(doing("look at the SQLite file"))?
+        .map_err(failed_to("look at the SQLite file"))?
     }
 }

@@ -9,7 +9,7 @@ use sessile_session::{
 };
 
 use crate::batch::Batch;
-use crate::failure::doing;
+use crate::failure::failed_to;
 use crate::history::{self, ChangeNote, by_json};
 use crate::prepared_commit::texts_of;
 use crate::rows::StoredState;
@@ -63,20 +63,20 @@ pub(crate) fn known(
     scope: &ScopeKey,
     version: Version,
 ) -> Result<ScopeWritten, SessionError> {
-    let transaction = connection.transaction().map_err(doing("begin to read shared state"))?;
+    let transaction = connection.transaction().map_err(failed_to("begin to read shared state"))?;
     let read = || -> Result<ScopeWritten, SessionError> {
         let ScopeState { state, .. } = scope_state_in(&transaction, scope)?;
         let mut state = Arc::unwrap_or_clone(state);
         let mut changes =
             history::changes(&transaction, scope, ChangeWindow { after: version - 1, ..ChangeWindow::ALL })?;
         let ScopeChange { change, overwrote, .. } =
-            changes.pop().ok_or_else(|| doing("compute an earlier state")("its history is gone"))?;
+            changes.pop().ok_or_else(|| failed_to("compute an earlier state")("its history is gone"))?;
         for later in &changes {
-            later.undo(&mut state).map_err(doing("compute an earlier state"))?;
+            later.undo(&mut state).map_err(failed_to("compute an earlier state"))?;
         }
         Ok(ScopeWritten { version, state: Arc::new(state), known: Some(change), overwrote })
     };
     let written = read();
-    transaction.finish().map_err(doing("end reading shared state"))?;
+    transaction.finish().map_err(failed_to("end reading shared state"))?;
     written
 }

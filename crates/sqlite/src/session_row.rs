@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use rusqlite::{Connection, params};
 use sessile_session::{Incarnation, SessionError, SessionEvent, SessionKey, Version};
 
-use crate::failure::doing;
+use crate::failure::failed_to;
 use crate::layout::Layout;
 use crate::rows::{Owner, StoredState, incarnation};
 use crate::state_text::{StateText, TextChanges};
@@ -42,9 +42,10 @@ impl SessionRow {
         layout: Layout,
         key: &SessionKey,
     ) -> Result<Option<Self>, SessionError> {
-        let mut statement = connection.prepare_cached(SELECT_SESSION).map_err(doing("read a session"))?;
-        let mut rows = statement.query([key.app(), key.user(), key.id()]).map_err(doing("read a session"))?;
-        let Some(row) = rows.next().map_err(doing("read a session"))? else { return Ok(None) };
+        let mut statement = connection.prepare_cached(SELECT_SESSION).map_err(failed_to("read a session"))?;
+        let mut rows =
+            statement.query([key.app(), key.user(), key.id()]).map_err(failed_to("read a session"))?;
+        let Some(row) = rows.next().map_err(failed_to("read a session"))? else { return Ok(None) };
         let owner = Owner::Session(key.clone());
         let time = row.get_ref(1).map_err(owner.unreadable("update_time"))?;
         let version: i64 = row.get(2).map_err(owner.unreadable("sessile_version"))?;
@@ -151,7 +152,7 @@ fn count_bytes(connection: &Connection, key: &SessionKey) -> Result<usize, Sessi
     connection
         .prepare_cached(COUNT_BYTES)
         .and_then(|mut statement| statement.query_row([key.app(), key.user(), key.id()], |row| row.get(0)))
-        .map_err(doing("count the bytes of a session"))
+        .map_err(failed_to("count the bytes of a session"))
 }
 
 const UPDATE_SESSION: &str = "
@@ -184,14 +185,14 @@ impl SessionRow {
         layout: Layout,
         key: &SessionKey,
     ) -> Result<usize, SessionError> {
-        let time = layout.write_time(self.update_time).map_err(doing("write a time"))?;
+        let time = layout.write_time(self.update_time).map_err(failed_to("write a time"))?;
         let (version, bytes, text) = (self.version, self.bytes, self.state.text());
         statement
             .get()
             .and_then(|statement| {
                 statement.execute(params![key.app(), key.user(), key.id(), text, time, version, bytes])
             })
-            .map_err(doing("update a session"))?;
+            .map_err(failed_to("update a session"))?;
         Ok(text.len())
     }
 
@@ -201,13 +202,13 @@ impl SessionRow {
         layout: Layout,
         key: &SessionKey,
     ) -> Result<usize, SessionError> {
-        let time = layout.write_time(self.update_time).map_err(doing("write a time"))?;
+        let time = layout.write_time(self.update_time).map_err(failed_to("write a time"))?;
         statement
             .get()
             .and_then(|statement| {
                 statement.execute(params![key.app(), key.user(), key.id(), time, self.version, self.bytes])
             })
-            .map_err(doing("update a session"))?;
+            .map_err(failed_to("update a session"))?;
         Ok(0)
     }
 }

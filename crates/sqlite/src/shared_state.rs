@@ -3,7 +3,7 @@
 use rusqlite::{Connection, params};
 use sessile_session::{OverwriteNotes, ScopeKey, SessionError, Undo, Version};
 
-use crate::failure::doing;
+use crate::failure::failed_to;
 use crate::history::{self, ChangeNote, NewRow};
 use crate::layout::Layout;
 use crate::rows::Owner;
@@ -93,7 +93,7 @@ impl SharedState {
             return Ok(0);
         }
         self.write_history(connection, scope, None)?;
-        let time = layout.write_time(self.time).map_err(doing("write a time"))?;
+        let time = layout.write_time(self.time).map_err(failed_to("write a time"))?;
         let (version, text) = (self.version, self.state.text());
         let written = match scope {
             ScopeKey::App(app) => connection
@@ -103,7 +103,7 @@ impl SharedState {
                 .prepare_cached(UPSERT_USER)
                 .and_then(|mut statement| statement.execute(params![app, user, text, time, version])),
         };
-        written.map_err(doing("write shared state"))?;
+        written.map_err(failed_to("write shared state"))?;
         (self.changed, self.exists) = (false, true);
         Ok(text.len())
     }

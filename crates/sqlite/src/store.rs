@@ -11,7 +11,7 @@ use sessile_session::{
 use crate::addresses::addresses;
 use crate::connection::{SqliteOptions, not_migrated};
 use crate::create::PreparedSession;
-use crate::failure::doing;
+use crate::failure::failed_to;
 use crate::layout::Layout;
 use crate::list::list;
 use crate::migrate::migrate;
@@ -42,7 +42,7 @@ impl SqliteStore {
     pub async fn open(options: SqliteOptions) -> Result<Self, SessionError> {
         tokio::task::spawn_blocking(move || Self::open_now(options))
             .await
-            .map_err(doing("open the SQLite file"))?
+            .map_err(failed_to("open the SQLite file"))?
     }
 
     /// Opens the file that a URL names, see [`SqliteOptions::from_url`].

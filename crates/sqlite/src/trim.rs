@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension, params_from_iter};
 use sessile_session::{ScopeKey, SessionError};
 
 use crate::batch::Batch;
-use crate::failure::doing;
+use crate::failure::failed_to;
 
 /// Scopes with changes that are old enough to be removed.
 pub(crate) struct OldScopes {
@@ -34,7 +34,7 @@ pub(crate) fn old_scopes(
     after: Option<&ScopeKey>,
     limit: usize,
 ) -> Result<OldScopes, SessionError> {
-    let looking = || doing("look for old changes of shared state");
+    let looking = || failed_to("look for old changes of shared state");
     let mut found = OldScopes { scopes: Vec::new(), next: after.cloned() };
     let mut next_app = connection.prepare_cached(NEXT_APP).map_err(looking())?;
     let mut next_user = connection.prepare_cached(NEXT_USER).map_err(looking())?;
@@ -116,7 +116,7 @@ impl Batch<'_> {
                 .connection
                 .prepare_cached(statement)
                 .and_then(|mut statement| statement.execute(params_from_iter(values)));
-            removed += deleted.map_err(doing("remove old changes of shared state"))?;
+            removed += deleted.map_err(failed_to("remove old changes of shared state"))?;
         }
         Ok(removed)
     }

@@ -10,7 +10,7 @@ use sessile_session::SessionError;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 use crate::batch::{Batch, is_refusal};
-use crate::failure::{closed, doing};
+use crate::failure::{closed, failed_to};
 use crate::layout::Layout;
 use crate::writing_thread::{Message, Task, WritingThread};
 
@@ -41,7 +41,7 @@ impl Writer {
         let thread = thread::Builder::new()
             .name("sessile-sqlite-writer".to_owned())
             .spawn(move || WritingThread::new(connection, layout, timeout).run(waiting))
-            .map_err(doing("start the writing thread"))?;
+            .map_err(failed_to("start the writing thread"))?;
         Ok(Self { queue, is_closed: AtomicBool::new(false), thread: Arc::new(Mutex::new(Some(thread))) })
     }
 
@@ -75,7 +75,7 @@ impl Writer {
             Some(thread) => thread.join().map_err(|_| ended())?,
             None => Ok(()),
         });
-        joined.await.map_err(doing("close the SQLite file"))?
+        joined.await.map_err(failed_to("close the SQLite file"))?
     }
 }
 

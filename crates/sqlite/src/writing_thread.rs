@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use crate::batch::Batch;
 use crate::cache::Cache;
 use crate::connection::begin_writing;
-use crate::failure::doing;
+use crate::failure::failed_to;
 use crate::layout::Layout;
 
 /// How many writes are committed together at the most.
@@ -83,8 +83,8 @@ impl WritingThread {
         connection
             .busy_timeout(CLOSE_TIMEOUT)
             .and_then(|()| connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())))
-            .map_err(doing("fold the SQLite file"))?;
-        connection.close().map_err(|(_, error)| doing("close the SQLite file")(error))
+            .map_err(failed_to("fold the SQLite file"))?;
+        connection.close().map_err(|(_, error)| failed_to("close the SQLite file")(error))
     }
 
     /// Does all tasks in one transaction, and answers them.
@@ -127,12 +127,13 @@ impl WritingThread {
     fn commit(&mut self, tasks: &mut [Box<dyn Task>]) -> Result<(), Failed> {
         let Self { connection, layout, cache, timeout } = self;
         let begun = begin_writing(connection, *timeout);
-        let transaction = begun.map_err(|error| Failed::ToBegin(doing("begin a transaction")(error)))?;
+        let transaction = begun.map_err(|error| Failed::ToBegin(failed_to("begin a transaction")(error)))?;
         let performed = catch_unwind(AssertUnwindSafe(|| perform(&transaction, *layout, cache, tasks)));
         let panicked =
             |_| Err(SessionError::Backend { action: "write", source: "the write panicked".into() });
-        let done =
-            performed.unwrap_or_else(panicked).and_then(|()| transaction.commit().map_err(doing("commit")));
+        let done = performed
+            .unwrap_or_else(panicked)
+            .and_then(|()| transaction.commit().map_err(failed_to("commit")));
         done.map_err(|error| {
             cache.forget();
             Failed::ToCommit(error)
