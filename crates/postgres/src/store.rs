@@ -1,3 +1,5 @@
+use std::fmt;
+
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
 use sessile_session::{
@@ -24,7 +26,7 @@ pub struct PostgresStore {
     committer: Committer,
 }
 
-/// What is being done, and what to do when it is not known whether it was done.
+/// What an operation does, and the advice to a caller if its outcome is in doubt.
 const CREATING: (&str, &str) =
     ("create a session", "create it again: that is refused as already existing if it was done");
 const DELETING: (&str, &str) =
@@ -35,13 +37,13 @@ const WRITING: (&str, &str) =
 /// How the connections of a pool are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolUse {
-    /// How many there may be.
+    /// The size of the pool.
     pub most: usize,
-    /// How many are open.
+    /// How many are open, in use or idle.
     pub open: usize,
-    /// How many of these someone uses.
+    /// How many are in use.
     pub in_use: usize,
-    /// How many callers wait for one.
+    /// How many callers wait for a connection.
     pub waiting: usize,
 }
 
@@ -65,17 +67,17 @@ const WRITE: &str = "
 ";
 
 impl PostgresStore {
-    /// Reaches a server, and makes or extends the tables if need be.
+    /// Connects to a server, and creates or migrates the tables if necessary.
     ///
     /// # Errors
     ///
     /// [`SessionError::Unusable`] says what to do about a database that cannot be used;
-    /// [`SessionError::Backend`] if the server cannot be reached.
+    /// [`SessionError::Unavailable`] if the server cannot be reached.
     pub async fn connect(options: &PostgresOptions) -> Result<Self, SessionError> {
         Self::with_pool(options.pool()?).await
     }
 
-    /// Reaches the server that a URL names, see [`PostgresOptions::from_url`].
+    /// Connects to the server that a URL names, see [`PostgresOptions::from_url`].
     ///
     /// # Errors
     ///
@@ -106,7 +108,8 @@ impl PostgresStore {
 impl Store for PostgresStore {
     async fn create(&self, new: NewSession) -> Result<StoredSession, SessionError> {
         let json = json::new_session(&new)?;
-        // The incarnation tells whether an attempt whose answer was lost created it.
+        // The function compares incarnations: if an attempt whose answer was lost has created the
+        // session, a retry finds its own incarnation and succeeds.
         match retry::write_again(&self.pool, CREATING, CREATE, &[&json.get()]).await {
             Ok(row) => answer::created(&new, &row),
             Err(error) => Err(located(&self.pool, &new.key, error).await),
@@ -200,5 +203,11 @@ impl Store for PostgresStore {
         self.committer.finish().await?;
         self.pool.close();
         Ok(())
+    }
+}
+
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresStore").field("pool", &self.pool_use()).finish_non_exhaustive()
     }
 }
