@@ -1,4 +1,4 @@
-//! Walking over everything that is stored.
+//! Listing the addresses of everything that is stored.
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
@@ -19,7 +19,7 @@ const SESSIONS: &str = "
      ORDER BY app_name, user_id, id LIMIT ?4
 ";
 
-/// The addresses after a place: of applications, then of users, then of sessions.
+/// The addresses after another one: of applications, then of users, then of sessions.
 pub(crate) fn addresses(
     connection: &Connection,
     after: Option<&Address>,
@@ -34,7 +34,7 @@ pub(crate) fn addresses(
     let mut found = Vec::new();
     for (kind, query) in [APPS, USERS, SESSIONS].into_iter().enumerate().skip(reached) {
         let place = place.filter(|_| kind == reached);
-        // Every text is at least the empty one, so without a place everything passes.
+        // Without a place to start after, every text is `>=` the empty one.
         let query = query.replace("{after}", if place.is_some() { ">" } else { ">=" });
         let mut values: Vec<Value> = place.unwrap_or_default().map(|id| Value::Text(id.to_owned())).into();
         values.push(Value::Integer(i64::try_from(limit.saturating_sub(found.len())).unwrap_or(i64::MAX)));

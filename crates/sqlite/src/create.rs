@@ -22,7 +22,7 @@ use crate::rows::{Owner, StoredState};
 use crate::session_row::SessionRow;
 use crate::state_text::{StateText, TextChanges};
 
-/// What can be made of a new session before the writing thread sees it.
+/// A new session with its texts, which the caller's task makes to keep the writing thread free.
 pub(crate) struct PreparedSession {
     new: NewSession,
     /// Its own state after its events.
@@ -30,7 +30,7 @@ pub(crate) struct PreparedSession {
     /// The texts of its state at version 0 and after its events.
     initial: String,
     text: String,
-    /// The size of its state, if there is a limit for it.
+    /// The size of its state; only counted if it is limited.
     size: usize,
     create_time: Value,
     update_time: f64,
@@ -95,8 +95,8 @@ fn size_of(state: &StateMap) -> usize {
     state.iter().map(|(key, value)| key.len() + value.json_size()).sum()
 }
 
-/// The shared state as of a creation: texts, to be parsed by the caller's task and not by the
-/// writing thread.
+/// The shared state as of a creation, as texts: the caller's task parses them, to keep the writing
+/// thread free.
 pub(crate) struct CreateAnswer {
     app: StoredState,
     app_version: Version,
@@ -104,7 +104,7 @@ pub(crate) struct CreateAnswer {
     user_version: Version,
 }
 
-/// What a creation changes of shared state, before it is written.
+/// A change of shared state by a creation, before it is written.
 struct SharedPlan {
     scope: ScopeSlot,
     evaluated: EvaluatedScope,
@@ -124,7 +124,7 @@ impl Batch<'_> {
         if !self.insert_session(prepared)? {
             return Err(taken());
         }
-        event_row::delete_all(self.connection, key)?; // what foreign deletes may have left behind
+        event_row::delete_all(self.connection, key)?; // which may be left over, if another program deleted a session without them
         for ((version, (event, _)), columns) in (1..).zip(&new.events).zip(&prepared.events) {
             let EventColumns { time, data } = columns;
             if !event_row::insert(&mut self.insert_event, key, version, event, time, data)? {
@@ -149,8 +149,7 @@ impl Batch<'_> {
         })
     }
 
-    /// Computes what a creation changes of the application's and of the user's state. Nothing is
-    /// changed yet.
+    /// Computes the changes of the application's and of the user's state, without making them.
     fn plan_creation(
         &mut self,
         prepared: &PreparedSession,
@@ -180,7 +179,7 @@ impl Batch<'_> {
         Ok(SharedPlan { scope: slot, evaluated, texts })
     }
 
-    /// Computes what a write of shared state comes to.
+    /// Computes the results of a write of shared state.
     pub(crate) fn evaluate_scope(
         &mut self,
         slot: ScopeSlot,
@@ -206,7 +205,7 @@ const INSERT_SESSION: &str = "
 ";
 
 impl Batch<'_> {
-    /// Inserts the row of a session unless its key is taken. Tells whether it did.
+    /// Inserts the row of a session unless its key is taken; returns whether it did.
     fn insert_session(&mut self, prepared: &PreparedSession) -> Result<bool, SessionError> {
         let PreparedSession { new, text, initial, create_time, update_time, events, .. } = prepared;
         let key = &new.key;

@@ -1,4 +1,4 @@
-//! Making a file ours, without disturbing google-adk.
+//! Migrations: creating or extending the tables, in a way that google-adk can go on using them.
 
 use std::time::Duration;
 
@@ -19,9 +19,8 @@ const META: &str = "
 
 const NOTE_MIGRATION: &str = "INSERT OR REPLACE INTO sessile_meta (key, value) VALUES ('migration', ?1)";
 
-/// Creates or extends the tables, from whatever migration was the last one, and tells how the file
-/// is laid out. It is done under the file's write lock, which is waited for at most so long; a file
-/// that is up to date is only read.
+/// Applies the migrations that are missing, and returns the layout of the file. This needs the
+/// file's write lock, for which it waits at most `timeout`; a file that is up to date is only read.
 pub(crate) fn migrate(connection: &Connection, timeout: Duration) -> Result<Layout, SessionError> {
     if version_of(connection)? == LATEST
         && let Some(layout) = layout_of(connection)?
@@ -94,7 +93,7 @@ fn schema_version(connection: &Connection) -> Result<Option<String>, SessionErro
     connection.query_row(query, [], |row| row.get(0)).optional().map_err(failed_to("read the schema version"))
 }
 
-/// The number of the last migration that was made.
+/// The number of the last migration that was applied.
 pub(crate) fn version_of(connection: &Connection) -> Result<i64, SessionError> {
     if columns(connection, "sessile_meta")?.is_empty() {
         return Ok(0);
@@ -106,7 +105,7 @@ pub(crate) fn version_of(connection: &Connection) -> Result<i64, SessionError> {
         .map_err(failed_to("read the migration's number"))?;
     match version {
         None => Ok(0),
-        Some(text) => text.parse().map_err(|_| unusable(format!("its migration {text:?} is no number"))),
+        Some(text) => text.parse().map_err(|_| unusable(format!("its migration {text:?} is not a number"))),
     }
 }
 

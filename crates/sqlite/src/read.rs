@@ -1,4 +1,4 @@
-//! Reading a session, in one transaction and so as of one moment.
+//! Reading a session, in one transaction and so from one snapshot.
 
 use std::sync::Arc;
 

@@ -10,14 +10,14 @@ use crate::migrate::{LATEST, layout_of, version_of};
 pub struct SqliteSchema {
     /// The service of google-adk that has this layout; `None` if the tables are missing.
     pub layout: Option<&'static str>,
-    /// The number of the last migration that was made.
+    /// The number of the last migration that was applied.
     pub migration: i64,
     /// The last migration that this version knows.
     pub latest: i64,
 }
 
 impl SqliteSchema {
-    /// Looks at a file.
+    /// Reads the layout of a file.
     ///
     /// # Errors
     ///

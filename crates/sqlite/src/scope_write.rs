@@ -15,8 +15,8 @@ use crate::prepared_commit::texts_of;
 use crate::rows::StoredState;
 use crate::scope_read::scope_state_in;
 
-/// What a write did. The state is a text yet, to be parsed by the caller's task and not by the
-/// writing thread.
+/// The result of a write. The state is still a text: the caller's task parses it, to keep the
+/// writing thread free.
 pub(crate) enum WriteAnswer {
     Written {
         version: Version,
@@ -33,7 +33,7 @@ impl Batch<'_> {
     pub(crate) fn write_scope(&mut self, write: &ScopeWrite) -> Result<WriteAnswer, SessionError> {
         let ScopeWrite { scope, delta, request, time, .. } = write;
         let slot = self.cache.scope(self.connection, scope)?;
-        // What neighbours changed goes to a row before: this write has one of its own.
+        // Earlier changes of the same batch go to a row before: this write has one of its own.
         self.cache[slot].write_history(self.connection, scope, None)?;
         if let Some(version) = history::version_of_request(self.connection, scope, request)? {
             return Ok(WriteAnswer::Known { version });
@@ -56,8 +56,8 @@ impl Batch<'_> {
     }
 }
 
-/// What an earlier write did: the state since then is computed backwards from the current one, in
-/// one transaction.
+/// The result of an earlier write with the same request id. Its state is computed from the current
+/// one, by undoing all later changes.
 pub(crate) fn known(
     connection: &mut Connection,
     scope: &ScopeKey,

@@ -19,15 +19,15 @@ pub(crate) struct SessionRow {
     pub(crate) state: StateText,
     /// The length of all its events' JSON; `None` if it was not counted yet.
     bytes: Option<usize>,
-    /// The newest events, if several writers append to the session: each of them needs those of the
-    /// others.
+    /// The newest events, cached if several writers append to the session: each of them asks for
+    /// those of the others.
     recent: Option<VecDeque<SessionEvent>>,
     /// Whether the row has to be written, and whether its state too.
     changed: bool,
     state_changed: bool,
 }
 
-/// How many events of a session are remembered while several writers append to it.
+/// The largest number of events of a session that are cached while several writers append to it.
 const MOST_RECENT: usize = 128;
 
 const SELECT_SESSION: &str = "
@@ -73,8 +73,8 @@ impl SessionRow {
         Self { incarnation, version, update_time, state, bytes, recent, changed: false, state_changed: false }
     }
 
-    /// Makes sure that the size of the session is known: that of one from before the migration is
-    /// counted once.
+    /// Makes sure that the size of the session is known. That of a session from before the
+    /// migration is counted once.
     pub(crate) fn count_bytes(
         &mut self,
         connection: &Connection,
@@ -86,7 +86,7 @@ impl SessionRow {
         Ok(())
     }
 
-    /// Takes in an event, which has this many bytes of JSON.
+    /// Applies an event, whose JSON has this many bytes.
     pub(crate) fn advance(
         &mut self,
         changes: &TextChanges,
@@ -110,8 +110,8 @@ impl SessionRow {
         Ok(())
     }
 
-    /// The events with versions in a range, if they are remembered. From the first question on they
-    /// are.
+    /// The events with versions in a range, if they are cached. The first call begins to cache
+    /// them.
     pub(crate) fn recent(&mut self, after: Version, until: Version) -> Option<Vec<SessionEvent>> {
         let recent = self.recent.get_or_insert_default();
         let oldest = recent.front()?.version;
@@ -119,7 +119,7 @@ impl SessionRow {
         (oldest <= after + 1).then(|| recent.iter().filter(in_range).cloned().collect())
     }
 
-    /// The row is gone, and is not to be written.
+    /// The row was deleted, and must not be written.
     pub(crate) fn forget_changes(&mut self) {
         (self.changed, self.state_changed) = (false, false);
     }

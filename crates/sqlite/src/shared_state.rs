@@ -13,7 +13,7 @@ use crate::state_text::{StateText, TextChanges};
 pub(crate) struct SharedState {
     pub(crate) version: Version,
     pub(crate) state: StateText,
-    /// Whether there is a row; without one the version is that of the history.
+    /// Whether there is a row. Without one, the version is that of the history.
     exists: bool,
     time: f64,
     /// Whether the row has to be written.
@@ -34,7 +34,7 @@ impl SharedState {
         Ok(Self { version, state, exists, time: 0.0, changed: false, changes: NewRow::default() })
     }
 
-    /// Makes a change that was computed before, and notes it for the history.
+    /// Applies a change that was computed before, and adds it to the history.
     pub(crate) fn change(
         &mut self,
         texts: &TextChanges,
@@ -49,7 +49,7 @@ impl SharedState {
         Ok(())
     }
 
-    /// Makes sure that there will be a row. An empty one changes nothing, so the version stays.
+    /// Makes sure that a row will be written. An empty one is not a change, so the version stays.
     pub(crate) fn exist(&mut self, time: f64) {
         if !self.exists && !self.changed {
             (self.time, self.changed) = (time, true);
