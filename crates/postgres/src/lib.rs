@@ -1,8 +1,8 @@
 //! Sessions in PostgreSQL.
 //!
 //! The tables are those of google-adk's `DatabaseSessionService`, so that Python and Sessile share
-//! one database, in turns or at the same time. An append is one round trip; events that wait are
-//! committed together.
+//! one database, in turns or at the same time. An append is one round trip, and events that
+//! wait at the same time are committed together (group commit).
 
 mod addresses;
 mod answer;

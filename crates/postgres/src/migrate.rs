@@ -25,7 +25,7 @@ const NOTE: &str = "
         ON CONFLICT (key) DO UPDATE SET value = excluded.value
 ";
 
-/// The migrations since the first, in order; the second was replaced by the third.
+/// The migrations after the first, in order. There is no second: the third replaced it.
 const MIGRATIONS: &[(i32, &str)] = &[
     (3, include_str!("../migrations/0003_append.sql")),
     (4, include_str!("../migrations/0004_list.sql")),
@@ -40,13 +40,12 @@ const MIGRATIONS: &[(i32, &str)] = &[
     (8, include_str!("../migrations/0008_commit.sql")),
 ];
 
-/// How long a migration waits for the locks of the tables, before it lets writers go on and retries.
-/// Writers queue behind a lock request, so the timeout must be short.
+/// How long a migration waits for the locks of the tables, before it lets writers go on and
+/// retries. Writers queue behind a lock request, so the timeout must be short.
 const LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '2s'";
 
-/// Keeps writers out while the tables are extended. All tables are locked at once, in the order in
-/// which writers lock them: a writer that waits for the migration then holds no table that the
-/// migration waits for.
+/// Blocks writers while the tables are extended. The tables are locked in the order in which
+/// writers lock them, so that the migration and a writer cannot deadlock.
 const TABLES: &str = "LOCK TABLE sessions, app_states, user_states, events IN ACCESS EXCLUSIVE MODE";
 
 /// The largest number of attempts to lock the tables.
@@ -114,7 +113,7 @@ async fn try_migrate(pool: &Pool) -> Result<(), SessionError> {
     transaction.commit().await.map_err(doing("commit the migration"))
 }
 
-/// The tables that matter here, in the schema where new tables go: their names and columns.
+/// The tables that decide about a migration, in the current schema: their names and columns.
 pub(crate) struct Tables(Vec<(String, String)>);
 
 const COLUMNS: &str = "

@@ -51,6 +51,8 @@ const CREATE: &str = "
     SELECT status, update_time, actual, detail::text, user_state, user_version, app_state, app_version
       FROM sessile_create_session($1::text::jsonb)
 ";
+/// Deletes a session if its version and incarnation are the expected ones, and returns them as they
+/// were. The comparison is that of [`Expect::check_session`], which then makes the error.
 const DELETE: &str = "
     WITH held AS (
         SELECT sessile_version AS version, coalesce(sessile_incarnation, 0) AS incarnation FROM sessions
@@ -93,7 +95,7 @@ impl PostgresStore {
         PoolUse { most: status.max_size, open: status.size, in_use, waiting: status.waiting }
     }
 
-    /// Uses the caller's own pool.
+    /// Uses a pool that the caller has made.
     ///
     /// # Errors
     ///
