@@ -52,8 +52,8 @@ BEGIN
 END $$;
 
 -- Appends events, in the order of the array, in one transaction; answers one row for each. Rows are
--- locked in google-adk's order (sessions, applications, users) and sorted, so that nobody waits in
--- a circle.
+-- locked in google-adk's order (sessions, applications, users) and sorted, so that
+-- transactions cannot deadlock.
 CREATE FUNCTION sessile_append(commits JSONB)
 RETURNS TABLE (status TEXT, version BIGINT, update_time DOUBLE PRECISION, actual BIGINT)
 LANGUAGE plpgsql

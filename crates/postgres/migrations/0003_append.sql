@@ -1,5 +1,7 @@
 -- A changed session always has a changed time: that is how google-adk finds that its copy is stale.
--- Far from 1970 numbers cannot tell microseconds apart, so the moment is longer there.
+-- Far from 1970 floats cannot tell microseconds apart, so the step is longer there. With the
+-- `greatest` of its callers, this is the twin of `sessile_session::next_update_time`: change both
+-- together.
 CREATE FUNCTION sessile_moment_after(before TIMESTAMP) RETURNS TIMESTAMP
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
@@ -14,7 +16,7 @@ END $$;
 --
 -- The commits are in arrays of the same length, in the order in which they are to be made; no event
 -- comes twice. `places`, `user_places` and `app_places` say which of the listed sessions, users and
--- applications a commit is about. An expectation that is NULL is none; a delta that is NULL changes
+-- applications a commit needs. An expectation that is NULL is none; a delta that is NULL changes
 -- nothing, and else is as `sessile_changed` takes it.
 --
 -- Plans are made while the tables are small and kept when they are large, so every row must be
@@ -47,7 +49,7 @@ DECLARE
     statuses TEXT[]; answer_versions BIGINT[]; answer_moments TIMESTAMP[]; actuals BIGINT[];
 BEGIN
     -- Rows are locked in google-adk's order (sessions, applications, users), and each kind as it is
-    -- listed, which is sorted: so nobody waits in a circle.
+    -- listed, which is sorted: so transactions cannot deadlock.
     FOR held IN
         SELECT l.place, s.sessile_version, s.update_time AS at, s.state
           FROM unnest(session_apps, session_users, session_ids) WITH ORDINALITY AS l (app, usr, sid, place)
@@ -89,8 +91,8 @@ BEGIN
         END LOOP;
     END IF;
 
-    -- After the sessions are locked: whoever stored an event under one of these ids has committed
-    -- it.
+    -- After the sessions are locked: a transaction that stored an event under one of these ids has
+    -- committed it.
     FOR held IN
         SELECT c.n, e.sessile_seq, e.event_data = c.data AS same
           FROM unnest(event_ids, places, events_data) WITH ORDINALITY AS c (id, place, data, n)

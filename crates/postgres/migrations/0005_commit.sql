@@ -1,4 +1,4 @@
--- What is told of an operation that cannot be applied: the key, and what is stored under it unless
+-- The details of an operation that cannot be applied: the key, and what is stored under it unless
 -- it is absent.
 CREATE FUNCTION sessile_refused(prefix TEXT, evaluated sessile_evaluated) RETURNS JSONB
 LANGUAGE plpgsql IMMUTABLE AS $$
@@ -9,7 +9,8 @@ BEGIN
     RETURN jsonb_build_object('key', prefix || evaluated.refused, 'found', evaluated.found);
 END $$;
 
--- An event as it is stored: what its operations came to, and what it overwrote.
+-- An event as it is stored: with the results of its operations, and what it overwrote. The twin of
+-- `sessile_session::committed`.
 CREATE FUNCTION sessile_committed(event JSONB, detail JSONB) RETURNS JSONB
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN

@@ -1,5 +1,6 @@
--- Computing what a change comes to, as `sessile_session::evaluate` does it in the other stores. The
--- result of each operation is the same, bit by bit.
+-- Computing the results of a change: the twin of `sessile_session::evaluate`, which other stores
+-- use. Operations must have the same results in both, bit by bit: change both together. The
+-- conformance suite checks both.
 
 -- A sum of floats as a number that stays a float: jsonb tells 1.0 from 1 by its scale.
 CREATE FUNCTION sessile_float(sum DOUBLE PRECISION) RETURNS NUMERIC
@@ -13,7 +14,8 @@ BEGIN
     RETURN exact;
 END $$;
 
--- What operations make of a value (NULL is absence); NULL if one of them cannot be applied to it.
+-- Applies operations to a value (NULL is absence); NULL if one of them cannot be applied to it. The
+-- twin of `sessile_state::Change::apply`.
 CREATE FUNCTION sessile_operate(value JSONB, operations JSONB) RETURNS JSONB
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -86,10 +88,10 @@ BEGIN
     RETURN value;
 END $$;
 
--- What a change of one scope comes to.
+-- The result of a change of one scope.
 CREATE TYPE sessile_evaluated AS (
     state JSONB,    -- the whole state after it
-    results JSONB,  -- what its operations came to, by key with prefix
+    results JSONB,  -- the results of its operations, by key with prefix
     undo TEXT,      -- what undoes it, as JSON
     refused TEXT,   -- the name whose operation cannot be applied; everything else is NULL then
     found JSONB     -- what is stored under that name; NULL if it is absent
@@ -192,9 +194,10 @@ BEGIN
                               'sha256', encode(sha256(convert_to(content, 'UTF8')), 'hex'));
 END $$;
 
--- Compares guards of one scope, [{"name", "read"?, "refuse"?}], with its state. NULL if all hold;
--- else what differs: {"refused": {"current": {key: value}, "absent": [keys]}?, "overwrote": {key:
--- {"read"?, "found"?}}?}.
+-- Compares guards of one scope, [{"name", "read"?, "refuse"?}], with its state, as
+-- `sessile_session::evaluate` does. Adds what differs to `earlier`, the answer for another scope:
+-- {"refuse": whether a guard refuses, "current": {key: value} and "absent": [keys] of guards that
+-- do, "overwrote": {key: {"read"?, "found"?}} of all}. NULL if nothing differs.
 CREATE FUNCTION sessile_compare(state JSONB, guards JSONB, prefix TEXT, earlier JSONB) RETURNS JSONB
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE

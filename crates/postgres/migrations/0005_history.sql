@@ -2,7 +2,7 @@
 -- state.
 
 -- The columns need the tables for a moment. They are locked in the order in which writers lock
--- them, so that the migration and a writer never wait for each other in a circle.
+-- them, so that the migration and a writer cannot deadlock.
 LOCK TABLE sessions, app_states, user_states, events IN ACCESS EXCLUSIVE MODE;
 
 -- NULL for sessions that were there before; a volatile default would rewrite the table under an

@@ -1,4 +1,5 @@
--- Locks the row of shared state of an application (`usr` is NULL) or a user, making it if need be.
+-- Locks the row of shared state of an application (`usr` is NULL) or a user, and creates it if
+-- necessary.
 CREATE FUNCTION sessile_lock_scope(
     app TEXT, usr TEXT, seconds DOUBLE PRECISION,
     OUT is_new BOOLEAN, OUT version BIGINT, OUT state JSONB
@@ -49,9 +50,9 @@ BEGIN
     END IF;
 END $$;
 
--- Changes shared state without a session. A second write with the same request id changes nothing
--- and tells what the first one was, and all changes since, newest first, with which its outcome can
--- be computed from the current state.
+-- Changes shared state without a session. A second write with the same request id changes nothing:
+-- it returns the first one and all changes since, newest first, from which its result can be
+-- computed backwards from the current state.
 CREATE FUNCTION sessile_write_scope(
     app TEXT, usr TEXT, delta JSONB, names TEXT[], seconds DOUBLE PRECISION,
     expected BIGINT, guards JSONB, max_bytes BIGINT, request TEXT, principal TEXT

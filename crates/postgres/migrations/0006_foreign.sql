@@ -41,8 +41,8 @@ BEGIN
     RETURN state;
 END $$;
 
--- The change from one state to another, as the history has it; NULL is a row that is not there.
--- What was before is not known if one of them is no object.
+-- The change from one state to another, as the history has it; NULL if there is no row.
+-- The values before are not known if one of them is not an object.
 CREATE FUNCTION sessile_foreign_change(old_state JSONB, new_state JSONB, prefix TEXT, version BIGINT) RETURNS JSON
 LANGUAGE plpgsql AS $$
 DECLARE

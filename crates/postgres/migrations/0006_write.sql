@@ -22,10 +22,10 @@ BEGIN
     END IF;
 END $$;
 
--- Changes shared state without a session. What guards that report find is told in `detail` and in
--- the history. A second write with the same request id changes nothing and tells what the first one
--- was, and all changes since, newest first, with which its outcome can be computed from the current
--- state.
+-- Changes shared state without a session. The findings of guards that only report are returned in
+-- `detail` and stored in the history. A second write with the same request id changes nothing: it
+-- returns the first one and all changes since, newest first, from which its result can be computed
+-- backwards from the current state.
 CREATE OR REPLACE FUNCTION sessile_write_scope(
     app TEXT, usr TEXT, delta JSONB, names TEXT[], seconds DOUBLE PRECISION,
     expected BIGINT, guards JSONB, max_bytes BIGINT, request TEXT, principal TEXT

@@ -4,13 +4,17 @@
 --
 -- The commits are in arrays of the same length, in the order in which they are to be made; no event
 -- comes twice. `places`, `user_places` and `app_places` say which of the listed sessions, users and
--- applications a commit is about. What is NULL is not there: an expectation, a delta (as
+-- applications a commit needs. What is NULL is not there: an expectation, a delta (as
 -- `sessile_evaluate` takes it, with the names that it changes as a text array; `changed_by` is who
 -- makes the commit, for the history), guards by scope, a limit, a point in the history since which
 -- events are wanted.
 --
--- A commit that wants the state of all scopes lists its user and application, so that they are
--- locked: an answer is one moment, that of its commit.
+-- A commit that asks for the state of all scopes lists its user and application, so that they are
+-- locked: the answer is a snapshot as of the commit.
+--
+-- The rules exist in Rust too, for the other stores: expectations are `Expect::check_session` and
+-- `Expect::check_shared`, `sessile_evaluate` and `sessile_compare` are `sessile_session::evaluate`,
+-- and the new `update_time` is `sessile_session::next_update_time`.
 --
 -- Rows are found by their whole key, in plain, partitioned and distributed tables alike. Plans are
 -- made while the tables are small and kept when they are large, so every lookup by key is fenced
@@ -29,9 +33,9 @@ CREATE OR REPLACE FUNCTION sessile_commit(
 RETURNS TABLE (
     status TEXT, version BIGINT, update_time DOUBLE PRECISION, incarnation BIGINT,
     actual BIGINT,  -- the version, or size, because of which a commit is refused
-    detail JSONB,   -- of a refusal: what is stored; else what operations came to, and what was overwritten
+    detail JSONB,   -- of a refusal: what is stored; else the results of operations, and what was overwritten
     known TEXT,     -- the event that is stored under this id, as [id, invocation, seconds, data]
-    earlier TEXT,   -- what others appended before, as a list of [version, id, invocation, seconds, data]
+    earlier TEXT,   -- events that were appended before, as a list of [version, id, invocation, seconds, data]
     session_state TEXT, user_state TEXT, user_version BIGINT, app_state TEXT, app_version BIGINT
 )
 LANGUAGE plpgsql
@@ -65,7 +69,7 @@ DECLARE
     user_changes TEXT[]; app_changes TEXT[];
 BEGIN
     -- Rows are locked in google-adk's order (sessions, applications, users), and each kind as it is
-    -- listed, which is sorted: two transactions never wait for each other in a circle.
+    -- listed, which is sorted: transactions cannot deadlock.
     FOR held IN
         SELECT l.place, s.sessile_version, s.sessile_incarnation, s.sessile_bytes, s.update_time AS at, s.state,
                l.app, l.usr, l.sid

@@ -1,4 +1,4 @@
-//! Walking over everything that is stored.
+//! Listing the addresses of everything that is stored.
 
 use deadpool_postgres::Client;
 use sessile_session::{Address, ScopeKey, SessionError, SessionKey, doing};
@@ -16,7 +16,7 @@ const SESSIONS: &str = "
      ORDER BY app_name, user_id, id LIMIT $4
 ";
 
-/// The addresses after a place: of applications, then of users, then of sessions.
+/// The addresses after another one: of applications, then of users, then of sessions.
 pub(crate) async fn addresses(
     client: &Client,
     after: Option<&Address>,
@@ -31,7 +31,7 @@ pub(crate) async fn addresses(
     let mut found = Vec::new();
     for (kind, query) in [APPS, USERS, SESSIONS].into_iter().enumerate().skip(reached) {
         let place = place.filter(|_| kind == reached);
-        // Every text is at least the empty one, so without a place everything passes.
+        // Without a place to start after, every text is `>=` the empty one.
         let query = query.replace("{after}", if place.is_some() { ">" } else { ">=" });
         let [app, user, id] = place.unwrap_or_default();
         let left = i64::try_from(limit.saturating_sub(found.len())).unwrap_or(i64::MAX);

@@ -9,22 +9,22 @@ use tokio_postgres::types::ToSql;
 
 use crate::json::{self, Fields, ScopeTexts};
 
-/// A call with the columns of a [`Batch`]. The setting holds for this statement, and is made before
-/// the call because that needs its result.
+/// Calls `sessile_commit` with the columns of a [`Batch`]. `set_config` sets the lock timeout for
+/// this transaction only. The call depends on its result, so that PostgreSQL sets it first.
 pub(crate) const APPEND: &str = "
     SELECT status, version, update_time, incarnation, actual, detail::text, known, earlier,
            session_state, user_state, user_version, app_state, app_version
-      FROM (SELECT set_config('lock_timeout', $31, true) AS patience OFFSET 0) AS set
+      FROM (SELECT set_config('lock_timeout', $31, true) AS lock_timeout OFFSET 0) AS set
      CROSS JOIN LATERAL sessile_commit(
         $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13::text[]::jsonb[], $14,
         $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26::text[]::jsonb[], $27, $28, $29,
-        CASE WHEN set.patience IS NOT NULL THEN $30::boolean[] END)
+        CASE WHEN set.lock_timeout IS NOT NULL THEN $30::boolean[] END)
 ";
 
-/// The rows that a commit locks: its session's, and those of the scopes that it is about, the
-/// largest last. A commit that answers with the state of all scopes locks them too: they must not
-/// change between being read and its commit, or another reader could see the two in the other
-/// order.
+/// The rows that a commit locks: its session's, and those of the shared scopes that it changes or
+/// compares, the largest last. A commit that answers with the state of all scopes locks them too:
+/// if they could change between being read and the commit, another reader could see the two in the
+/// opposite order.
 pub(crate) fn needed(commit: &Commit) -> impl Iterator<Item = Address> + use<> {
     let user = needs_user(commit).then(|| Address::Scope(ScopeKey::user_of(&commit.key)));
     let app = needs_app(commit).then(|| Address::Scope(ScopeKey::app_of(&commit.key)));
@@ -46,13 +46,13 @@ fn needs_app(commit: &Commit) -> bool {
     !delta.app.is_empty() || expect.app.is_some() || !guards.app.is_empty() || answer.state
 }
 
-/// What a commit takes to the server, made before it waits.
+/// A commit as the texts that are sent to the server, made before the commit is queued.
 pub(crate) struct Texts {
     event: String,
     session: Option<ScopeTexts>,
     user: Option<ScopeTexts>,
     app: Option<ScopeTexts>,
-    /// Who makes the commit, for the history of shared state.
+    /// The author of the commit, for the history of shared state.
     changed_by: Option<String>,
     guards: Option<String>,
 }
@@ -60,10 +60,10 @@ pub(crate) struct Texts {
 impl Texts {
     /// # Errors
     ///
-    /// [`SessionError::InvalidEvent`] or [`SessionError::InvalidState`] if PostgreSQL cannot hold
-    /// it.
+    /// [`SessionError::InvalidEvent`] or [`SessionError::InvalidState`] if PostgreSQL cannot store
+    /// the event or one of its values.
     pub(crate) fn new(commit: &Commit) -> Result<Self, SessionError> {
-        // State first: its errors name the key, and the event repeats it.
+        // State first: its errors name the key. Those of the event, with the same values, do not.
         let app = json::delta(&commit.delta.app, Scope::App)?;
         let user = json::delta(&commit.delta.user, Scope::User)?;
         let session = json::delta(&commit.delta.session, Scope::Session)?;
@@ -85,7 +85,7 @@ impl Texts {
         };
         let event = match commit.event.actions.state_delta.has_operations() {
             false => json::event(&commit.event)?,
-            // The database adds what the operations come to.
+            // The database adds the results of the operations.
             true => {
                 let intent = &commit.event.actions.state_delta;
                 let mut plain = intent.clone();
@@ -97,19 +97,19 @@ impl Texts {
     }
 }
 
-/// Which events are in a batch already: an event must not be in it twice.
+/// The ids of the events in a batch, which must not hold the same event twice.
 #[derive(Default)]
 pub(crate) struct Contents(HashSet<(String, String, String, String)>);
 
 impl Contents {
-    /// Notes a commit; tells whether it was new.
+    /// Adds a commit; returns whether it was new.
     pub(crate) fn add(&mut self, Commit { key, event, .. }: &Commit) -> bool {
         let [app, user, id] = [key.app(), key.user(), key.id()].map(str::to_owned);
         self.0.insert((app, user, id, event.id.clone()))
     }
 }
 
-/// One column for each parameter of the function.
+/// Commits as columns: one array for each parameter of `sessile_commit`.
 #[derive(Default)]
 pub(crate) struct Batch<'a> {
     session_apps: Vec<&'a str>,
@@ -139,8 +139,8 @@ pub(crate) struct Batch<'a> {
     since_incarnation: Vec<Option<i64>>,
     since_version: Vec<Option<i64>>,
     wants_state: Vec<bool>,
-    /// How long to wait for each row, in milliseconds.
-    patience: String,
+    /// How long to wait for the lock of each row, in milliseconds.
+    lock_timeout: String,
 }
 
 /// The changes of one scope.
@@ -160,7 +160,7 @@ impl<'a> ScopeColumns<'a> {
 impl<'a> Batch<'a> {
     pub(crate) fn new(
         commits: impl Iterator<Item = (&'a Commit, &'a Texts)> + Clone,
-        patience: Duration,
+        lock_timeout: Duration,
     ) -> Self {
         let (mut sessions, mut users, mut apps) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         for (commit, _) in commits.clone() {
@@ -183,7 +183,7 @@ impl<'a> Batch<'a> {
             user_apps: users.keys().map(|key| key.0).collect(),
             user_ids: users.keys().map(|key| key.1).collect(),
             app_names: apps.keys().copied().collect(),
-            patience: patience.as_millis().to_string(),
+            lock_timeout: lock_timeout.as_millis().to_string(),
             ..Self::default()
         };
         for (commit, texts) in commits {
@@ -246,19 +246,19 @@ impl<'a> Batch<'a> {
             &self.since_incarnation,
             &self.since_version,
             &self.wants_state,
-            &self.patience,
+            &self.lock_timeout,
         ]
     }
 }
 
-/// Gives each key its place in the sorted list, from 1.
+/// Gives each key its index in the sorted list, from 1 as SQL counts.
 fn number<K: Ord>(keys: &mut BTreeMap<K, i32>) {
     for (place, number) in (1..).zip(keys.values_mut()) {
         *number = place;
     }
 }
 
-/// A number as PostgreSQL has it; none of ours comes near the limit.
+/// A version or incarnation as PostgreSQL's `bigint`; none comes near the limit.
 pub(crate) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

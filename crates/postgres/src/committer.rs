@@ -1,7 +1,7 @@
-//! The task that appends: events that wait are committed together, in one round trip.
+//! Group commit: one task takes all events that wait, and commits them in one round trip.
 //!
-//! A row that somebody else holds must not stop the events that do not need it: what needs it is
-//! put on a [lane](crate::lanes) of its own, and waits there.
+//! A row that another transaction has locked must not delay events that do not need it. Those that
+//! need it are moved to a [lane](crate::lanes), and wait there.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,39 +12,28 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::append::commit;
-use crate::batch::{Contents, Texts};
+use crate::batch::Texts;
 use crate::lanes::Lanes;
-use crate::locks::held_by_others;
-
-/// How many events are committed together at the most.
-const LARGEST_BATCH: usize = 256;
+use crate::locks::locked_by_others;
+use crate::queue::{ACTION, Waiting, next_batch};
 
 /// Queue capacity. When it is full, callers wait for a free slot.
 const LONGEST_QUEUE: usize = 4096;
 
-/// How long the events of all sessions wait for a row together, before it is found out which it is.
-/// Longer than others need for a commit.
-const PATIENCE: Duration = Duration::from_millis(300);
+/// How long a batch waits for a locked row before the committer looks for that row. It is longer
+/// than an ordinary commit takes.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// How often they wait, each time longer, if no row is found that somebody holds.
+/// How often the committer looks for the locked row, with the timeout doubled each time, before it
+/// moves the whole batch to lanes.
 const SEARCHES: u32 = 3;
 
-pub(crate) const ACTION: &str = "append an event";
-
-/// Hands events to the task, which ends after what was handed over when this is finished or
-/// dropped.
+/// The queue of the committing task. When this is finished or dropped, the task commits what is in
+/// the queue and ends.
 pub(crate) struct Committer {
-    /// `None` since it was finished. A std mutex: it is never held across an `.await`.
+    /// `None` after [`finish`](Self::finish). A std mutex: it is never held across an `.await`.
     queue: Mutex<Option<mpsc::Sender<Waiting>>>,
     task: Mutex<Option<JoinHandle<()>>>,
-}
-
-pub(crate) struct Waiting {
-    pub(crate) commit: Commit,
-    pub(crate) texts: Texts,
-    pub(crate) reply: oneshot::Sender<Result<Appended, SessionError>>,
-    /// Whether it was sent before and its answer was lost, so that it may be committed.
-    pub(crate) in_doubt: bool,
 }
 
 impl Committer {
@@ -54,7 +43,7 @@ impl Committer {
         Self { queue: Mutex::new(Some(queue)), task: Mutex::new(Some(task)) }
     }
 
-    /// Waits until everything that was handed over is committed; later events are refused.
+    /// Waits until everything in the queue is committed. Later appends fail.
     pub(crate) async fn finish(&self) -> Result<(), SessionError> {
         drop(lock(&self.queue).take());
         let task = lock(&self.task).take();
@@ -85,7 +74,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 async fn run(pool: Pool, mut queue: mpsc::Receiver<Waiting>) {
     let lanes = Lanes::new(pool.clone());
-    // An event that the batch before it held already.
+    // An event that was already in the previous batch.
     let mut left = None;
     while let Some(first) = match left.take() {
         Some(left) => Some(left),
@@ -93,7 +82,7 @@ async fn run(pool: Pool, mut queue: mpsc::Receiver<Waiting>) {
     } {
         let mut next = Some(first);
         let mut from_queue = || next.take().or_else(|| queue.try_recv().ok());
-        let waiting = gathered(
+        let waiting = next_batch(
             || loop {
                 match lanes.route(from_queue()?) {
                     Some(free) => return Some(free),
@@ -107,41 +96,22 @@ async fn run(pool: Pool, mut queue: mpsc::Receiver<Waiting>) {
     lanes.finish().await;
 }
 
-/// A batch of what comes. An event must not be in it twice: the second one is `left` for the next
-/// batch.
-pub(crate) fn gathered(
-    mut next: impl FnMut() -> Option<Waiting>,
-    left: &mut Option<Waiting>,
-) -> Vec<Waiting> {
-    let (mut contents, mut waiting) = (Contents::default(), Vec::new());
-    while waiting.len() < LARGEST_BATCH
-        && let Some(one) = next()
-    {
-        if !contents.add(&one.commit) {
-            *left = Some(one);
-            break;
-        }
-        waiting.push(one);
-    }
-    waiting
-}
-
-/// Commits a batch; what needs a row that somebody else holds goes on a lane, the rest is committed
-/// without it.
+/// Commits a batch. Commits that need a row which another transaction has locked are moved to a
+/// lane; the rest is committed without them.
 async fn commit_or_set_aside(pool: &Pool, lanes: &Lanes, mut waiting: Vec<Waiting>) {
     let mut searches = 0;
     while !waiting.is_empty() {
-        waiting = commit(pool, waiting, PATIENCE * 2_u32.pow(searches)).await;
+        waiting = commit(pool, waiting, LOCK_TIMEOUT * 2_u32.pow(searches)).await;
         if waiting.is_empty() {
             return;
         }
-        // If it cannot be found out, the next attempt to commit finds why, and tells who waits.
-        match held_by_others(pool, &waiting).await {
+        // If the search fails, so will the next attempt to commit, which reports it to the callers.
+        match locked_by_others(pool, &waiting).await {
             Ok(held) if !held.is_empty() => waiting = lanes.set_aside(waiting, &held),
             Ok(_) | Err(_) => searches += 1,
         }
-        // A row that is being inserted is not seen: whoever shares the largest scope waits
-        // together.
+        // A row that another transaction is inserting cannot be seen, so it was not found: move
+        // everything to lanes.
         if searches == SEARCHES {
             lanes.set_all_aside(std::mem::take(&mut waiting));
         }

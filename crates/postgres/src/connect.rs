@@ -43,7 +43,7 @@ impl Connector {
             connected => return connected,
         };
         let Some(second) = second else { return Err(refused) };
-        self.attempt(config, second).await.map_err(|again| more_telling(refused, again))
+        self.attempt(config, second).await.map_err(|again| more_useful(refused, again))
     }
 
     async fn attempt(&self, mut config: Config, mode: SslMode) -> Result<(Client, JoinHandle<()>), Error> {
@@ -61,18 +61,18 @@ impl Connector {
     }
 }
 
-/// Lets the connection do its work until it is closed. Whoever waits for an answer hears of an
-/// error.
+/// Drives the connection in a task until it is closed. Its error is dropped here: the requests that
+/// wait for an answer report it.
 fn drive(connection: impl Future<Output = Result<(), Error>> + Send + 'static) -> JoinHandle<()> {
     tokio::spawn(async move { drop(connection.await) })
 }
 
-/// TLS is for the network; a local socket needs none, and PostgreSQL has none for it.
+/// Whether a host is a Unix socket, for which PostgreSQL does not support TLS.
 fn is_socket(host: &Host) -> bool {
     !matches!(host, Host::Tcp(_))
 }
 
-/// Whether a server answered, so that asking in another way may help.
+/// Whether a server answered, so that the other kind of connection may work.
 fn was_reached(error: &Error) -> bool {
     let cause = std::error::Error::source(error);
     error.as_db_error().is_some()
@@ -91,9 +91,9 @@ fn was_reached(error: &Error) -> bool {
         })
 }
 
-/// Of two errors the one that says more: that no rule lets this kind of connection in only says
-/// that it was the wrong kind.
-fn more_telling(first: Error, second: Error) -> Error {
+/// The more useful of two errors. That `pg_hba.conf` has no entry for an encrypted or a plain
+/// connection only means that it was the wrong kind.
+fn more_useful(first: Error, second: Error) -> Error {
     let is_wrong_kind = |error: &Error| {
         error.code() == Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION)
             && error.as_db_error().is_some_and(|error| error.message().starts_with("no pg_hba.conf entry"))

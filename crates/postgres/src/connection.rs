@@ -1,4 +1,4 @@
-//! Reaching the server.
+//! Options of the connections, and the pool.
 
 use std::time::Duration;
 
@@ -8,39 +8,24 @@ use tokio_postgres::Config;
 
 use crate::connect::Connector;
 use crate::tls::TlsOptions;
-use crate::url;
 
-/// How the server is reached.
+/// How to connect to a server.
 #[derive(Debug, Clone)]
 pub struct PostgresOptions {
-    /// Host, database, user, timeouts: everything of the connection itself, but for TLS: its
-    /// `ssl_mode` does not count.
+    /// Host, database, user and timeouts. Its `ssl_mode` is ignored: [`tls`](Self::tls) decides.
     pub config: Config,
     /// How connections are encrypted.
     pub tls: TlsOptions,
-    /// How many connections there are at the most.
+    /// The largest number of connections.
     pub pool_size: usize,
-    /// How long to wait for a connection that is free, and for a new one to be made.
+    /// How long to wait for a free connection, and for a new one to be made.
     pub pool_timeout: Duration,
 }
 
 impl PostgresOptions {
-    /// Sixteen connections, thirty seconds of patience, and TLS if the server has it.
+    /// Up to 16 connections, a timeout of 30 seconds, and TLS if the server supports it.
     pub fn new(config: Config) -> Self {
         Self { config, tls: TlsOptions::default(), pool_size: 16, pool_timeout: Duration::from_secs(30) }
-    }
-
-    /// Options from a URL as google-adk takes it: `postgresql://user:password@host:port/database`,
-    /// also `postgres://` and `postgresql+asyncpg://`. Beside libpq's parameters, with `sslmode`,
-    /// `sslrootcert`, `sslcert` and `sslkey`, there are asyncpg's `ssl`, and `pool_size` and
-    /// `pool_timeout` (in seconds).
-    ///
-    /// # Errors
-    ///
-    /// [`SessionError::Unusable`] if the URL cannot be understood. Its text does not repeat the
-    /// URL, which holds a password.
-    pub fn from_url(url: &str) -> Result<Self, SessionError> {
-        url::read(url)
     }
 
     /// A pool of connections with these options.
@@ -61,8 +46,4 @@ impl PostgresOptions {
             .build()
             .map_err(doing("make the connection pool"))
     }
-}
-
-pub(crate) fn unusable(reason: String) -> SessionError {
-    SessionError::Unusable { reason }
 }

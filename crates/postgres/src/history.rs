@@ -1,4 +1,4 @@
-//! The rows of the history of shared state: reading them, and forgetting the oldest.
+//! The history of shared state: reading it, and removing the oldest rows.
 
 use deadpool_postgres::Client;
 use sessile_session::{
@@ -9,9 +9,9 @@ use tokio_postgres::types::ToSql;
 use crate::batch::{length, signed};
 use crate::read::{corrupt, row_of};
 
-/// Rows that may have changes of a window. The row of a batch is named by its last version, so the
-/// last row to look at is the first that is not before the window's end. A row has at least one
-/// change, so as many rows are enough, and one more, of which the window may leave all out.
+/// Rows that may have changes of a window. A row's version is that of its last change, so the last
+/// row to read is the first that is not before the window's end. A row has at least one change, so
+/// the limit of the window is enough rows, plus one whose changes may all be outside of it.
 const APP_CHANGES: &str = "
     SELECT changes::text, version FROM sessile_app_changes
      WHERE app_name = $1 AND version > $2 AND version <= coalesce(
@@ -56,8 +56,8 @@ pub(crate) async fn changes(
     Ok(changes)
 }
 
-/// The oldest rows of the next scopes, each found by the index; a scope is told if its oldest row
-/// is old enough.
+/// The next scopes, and when the oldest row of each was written. The recursion finds each scope by
+/// the index, without reading the rows between.
 const NEXT_APPS: &str = "
     WITH RECURSIVE scopes AS (
         (SELECT app_name, written_at, 1 AS n FROM sessile_app_changes WHERE app_name > $1
@@ -84,8 +84,8 @@ const NEXT_USERS: &str = "
     SELECT app_name::text, user_id::text, extract(epoch FROM written_at)::double precision FROM scopes ORDER BY n
 ";
 
-/// Removes the oldest rows of a scope. Another process that does the same finds nothing, or waits a
-/// moment.
+/// Removes the oldest rows of a scope, but never its newest, which keeps the scope's version. If
+/// another process does the same at once, the second one waits for the rows and finds them gone.
 const TRIM_APP: &str = "
     DELETE FROM sessile_app_changes WHERE app_name = $1 AND version IN (
         SELECT h.version FROM sessile_app_changes h WHERE h.app_name = $1 AND h.written_at < to_timestamp($2)

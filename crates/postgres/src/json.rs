@@ -1,4 +1,4 @@
-//! What travels to the server: one JSON text for each write.
+//! Writes as the JSON that the database's functions take.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -6,7 +6,10 @@ use std::io;
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter};
 use serde_json::value::RawValue;
-use sessile_session::{Event, OnOverwrite, ScopeGuards, SessionError, Stored, doing};
+use sessile_session::{
+    Event, NewSession, OnOverwrite, ScopeGuards, SessionError, StateMap, Stored, apply, doing,
+    next_update_time,
+};
 use sessile_state::{Change, Delta, Scope, SharedValue};
 
 /// A JSON object whose fields are ready texts.
@@ -18,7 +21,7 @@ pub(crate) fn raw<T: Serialize + ?Sized>(value: &T) -> Result<Box<RawValue>, Ses
     RawValue::from_string(text).map_err(doing("write JSON"))
 }
 
-/// Anything as a JSON text in which every float looks like one. `jsonb` writes out exponents, so
+/// Anything as a JSON text in which every float has a decimal point. `jsonb` expands exponents, so
 /// that `1e16` would come back as an integer.
 fn text<T: Serialize + ?Sized>(value: &T) -> Result<String, serde_json::Error> {
     let mut bytes = Vec::with_capacity(256);
@@ -38,8 +41,8 @@ impl Formatter for WithoutExponent {
     }
 }
 
-/// What a change of one scope takes to the server: the delta as `sessile_evaluate` takes it, and
-/// the names that it changes as a text array.
+/// A change of one scope as `sessile_evaluate` takes it: the delta, and the names that it changes
+/// as a text array. That function is the SQL twin of `sessile_session::evaluate`.
 pub(crate) struct ScopeTexts {
     pub(crate) delta: String,
     pub(crate) names: String,
@@ -49,7 +52,7 @@ pub(crate) struct ScopeTexts {
 ///
 /// # Errors
 ///
-/// [`SessionError::InvalidState`] names a key that PostgreSQL cannot hold.
+/// [`SessionError::InvalidState`] names a key that PostgreSQL cannot store.
 pub(crate) fn delta(delta: &Delta, scope: Scope) -> Result<Option<ScopeTexts>, SessionError> {
     if delta.is_empty() {
         return Ok(None);
@@ -68,11 +71,12 @@ pub(crate) fn delta(delta: &Delta, scope: Scope) -> Result<Option<ScopeTexts>, S
     Ok(Some(ScopeTexts { delta: text(delta).map_err(doing("write JSON"))?, names }))
 }
 
-/// Guards of one scope for `sessile_compare`; `None` if there are none.
+/// Guards of one scope for `sessile_compare`, the SQL twin of the comparison in
+/// `sessile_session::evaluate`; `None` if there are none.
 ///
 /// # Errors
 ///
-/// [`SessionError::InvalidState`] names a key that PostgreSQL cannot hold.
+/// [`SessionError::InvalidState`] names a key that PostgreSQL cannot store.
 pub(crate) fn guards(guards: &ScopeGuards, scope: Scope) -> Result<Option<Box<RawValue>>, SessionError> {
     if guards.is_empty() {
         return Ok(None);
@@ -93,14 +97,14 @@ pub(crate) fn guards(guards: &ScopeGuards, scope: Scope) -> Result<Option<Box<Ra
     raw(&list).map(Some)
 }
 
-/// Texts as PostgreSQL reads an array of them, which costs it less than JSON would.
+/// An array of texts in PostgreSQL's own syntax, which it parses faster than JSON.
 fn text_array<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     let quoted: Vec<String> =
         texts.map(|text| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))).collect();
     format!("{{{}}}", quoted.join(","))
 }
 
-/// A state's value as JSON, if PostgreSQL can hold it.
+/// A value of state as JSON, if PostgreSQL can store it.
 pub(crate) fn state_value(
     key: &str,
     value: &SharedValue,
@@ -116,20 +120,73 @@ pub(crate) fn state_value(
 fn unfit(key: &str, prefix: &str) -> SessionError {
     SessionError::InvalidState {
         key: format!("{prefix}{key}"),
-        reason: "it contains U+0000, which PostgreSQL cannot hold; take it out or encode it".to_owned(),
+        reason: "it contains U+0000, which PostgreSQL cannot store; remove it or encode it".to_owned(),
     }
 }
 
-/// An event as JSON, if PostgreSQL can hold it.
+/// An event as JSON, if PostgreSQL can store it.
 pub(crate) fn event(event: &Event) -> Result<Box<RawValue>, SessionError> {
     let invalid = |reason: String| SessionError::InvalidEvent { id: event.id.clone(), reason };
     let text = text(&Stored(event)).map_err(|error| invalid(error.to_string()))?;
     if has_nul(&text) || event.invocation_id.contains('\0') {
         return Err(invalid(
-            "it contains U+0000, which PostgreSQL cannot hold; take it out or encode it".to_owned(),
+            "it contains U+0000, which PostgreSQL cannot store; remove it or encode it".to_owned(),
         ));
     }
     RawValue::from_string(text).map_err(|error| invalid(error.to_string()))
+}
+
+/// A new session as `sessile_create_session` takes it.
+pub(crate) fn new_session(new: &NewSession) -> Result<Box<RawValue>, SessionError> {
+    let mut state = new.session.clone();
+    let (mut update_time, mut bytes) = (new.time, 0);
+    let mut events = Vec::with_capacity(new.events.len());
+    for (listed, changes) in &new.events {
+        apply(&mut state, changes);
+        // In SQL, for appended events, this is `sessile_moment_after` and its callers.
+        update_time = next_update_time(update_time, listed.time());
+        let data = event(listed)?;
+        bytes += data.get().len();
+        let mut fields = Fields::new();
+        fields.insert("event_id", raw(&listed.id)?);
+        fields.insert("invocation", raw(&listed.invocation_id)?);
+        fields.insert("time", raw(&listed.time())?);
+        fields.insert("event", data);
+        events.push(fields);
+    }
+    let mut fields = Fields::from([
+        ("app", raw(new.key.app())?),
+        ("user", raw(new.key.user())?),
+        ("id", raw(new.key.id())?),
+        ("incarnation", raw(&new.incarnation.0)?),
+        ("time", raw(&new.time)?),
+        ("update_time", raw(&update_time)?),
+        ("bytes", raw(&bytes)?),
+        ("initial", json_map(&new.session)?),
+        ("state", json_map(&state)?),
+        ("events", raw(&events)?),
+    ]);
+    if let Some(limit) = new.max_scope_bytes {
+        fields.insert("max_bytes", raw(&limit)?);
+    }
+    for (scope, changes, names) in [
+        (Scope::App, &new.app, ["app_delta", "app_names"]),
+        (Scope::User, &new.user, ["user_delta", "user_names"]),
+    ] {
+        if let Some(texts) = delta(changes, scope)? {
+            fields.insert(names[0], RawValue::from_string(texts.delta).map_err(doing("write JSON"))?);
+            fields.insert(names[1], raw(&changes.iter().map(|(name, _)| name).collect::<Vec<_>>())?);
+        }
+    }
+    raw(&fields)
+}
+
+fn json_map(state: &StateMap) -> Result<Box<RawValue>, SessionError> {
+    let mut values = BTreeMap::new();
+    for (key, value) in state {
+        values.insert(key.as_str(), state_value(key, value, "")?);
+    }
+    raw(&values)
 }
 
 /// Whether a JSON text has a U+0000 in one of its strings, which JSON writes as an escape.

@@ -1,8 +1,8 @@
-//! Lanes beside the batch of all sessions, for events that need a row that somebody else holds.
+//! Lanes: queues for events that need a row which another transaction has locked.
 //!
-//! A lane commits what it holds together, as the batch does, but may wait. While it has something
-//! to do, later events that need its row, or one of its sessions, line up on it: so the order of
-//! each session is kept.
+//! A lane commits its events in batches, as the committer does, but waits until the lock is free.
+//! While a lane is open, later events that need its row, or belong to one of its sessions, are
+//! queued behind it, which keeps the order of each session.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,33 +14,32 @@ use tokio::sync::{Notify, Semaphore};
 
 use crate::append::commit;
 use crate::batch::{needed, session};
-use crate::committer::{ACTION, Waiting, gathered};
+use crate::queue::{ACTION, Waiting, next_batch};
 
-/// How long a lane waits for its row with a connection in its hand, before others may have the
-/// connection.
-const PATIENCE: Duration = Duration::from_millis(250);
+/// How long a lane waits for a locked row before it returns its connection to the pool.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// How long it then goes without.
+/// How long it then waits before it takes a connection again.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How many events may be on all lanes together; more are refused.
-const LONGEST: usize = 4096;
+/// The capacity of all lanes together. When they are full, events are refused as `Unavailable`.
+const CAPACITY: usize = 4096;
 
-/// Clones are the same lanes.
+/// All open lanes; clones share them.
 #[derive(Clone)]
 pub(crate) struct Lanes {
     pool: Pool,
-    /// Lanes wait with half of the connections at the most.
+    /// Limits lanes to half of the pool's connections, so that the others stay free.
     connections: Arc<Semaphore>,
     /// A std mutex: it is never held across an `.await`.
     lanes: Arc<Mutex<Table>>,
-    /// Notified when a lane is done.
+    /// Notified when a lane closes.
     emptied: Arc<Notify>,
 }
 
 #[derive(Default)]
 struct Table {
-    /// Which lane a row's events line up on.
+    /// The lane on which events that need a row are queued.
     of: HashMap<Address, u64>,
     queues: HashMap<u64, VecDeque<Waiting>>,
     last: u64,
@@ -52,7 +51,7 @@ impl Lanes {
         Self { pool, connections, lanes: Arc::default(), emptied: Arc::default() }
     }
 
-    /// Lines an event up if a lane has a row of it; returns it otherwise.
+    /// Queues an event if one of the rows that it needs has a lane; returns it otherwise.
     pub(crate) fn route(&self, one: Waiting) -> Option<Waiting> {
         let mut table = self.table();
         if table.queues.is_empty() {
@@ -65,10 +64,10 @@ impl Lanes {
         None
     }
 
-    /// Puts those that need one of these rows on lanes; returns the others, in their order.
+    /// Moves the events that need one of these rows to lanes; returns the others, in their order.
     pub(crate) fn set_aside(&self, waiting: Vec<Waiting>, held: &HashSet<Address>) -> Vec<Waiting> {
         let free = |one: Waiting| {
-            // Its session may have come on a lane with the event before it.
+            // An earlier event of the batch may have opened a lane for its session.
             let one = self.route(one)?;
             let Some(row) = needed(&one.commit).find(|row| held.contains(row)) else { return Some(one) };
             self.open(row, one);
@@ -77,7 +76,7 @@ impl Lanes {
         waiting.into_iter().filter_map(free).collect()
     }
 
-    /// Puts all on lanes: those that share a scope on one.
+    /// Moves all events to lanes: those that share their largest scope to the same one.
     pub(crate) fn set_all_aside(&self, waiting: Vec<Waiting>) {
         for one in waiting {
             if let Some(one) = self.route(one) {
@@ -98,7 +97,7 @@ impl Lanes {
         tokio::spawn(self.clone().run(lane));
     }
 
-    /// Waits until all lanes are done.
+    /// Waits until all lanes are closed.
     pub(crate) async fn finish(&self) {
         loop {
             let emptied = self.emptied.notified();
@@ -114,7 +113,7 @@ impl Lanes {
         while let Some(mut waiting) = self.next(lane, &mut left) {
             loop {
                 let permit = self.connections.acquire().await;
-                waiting = commit(&self.pool, waiting, PATIENCE).await;
+                waiting = commit(&self.pool, waiting, LOCK_TIMEOUT).await;
                 drop(permit);
                 if waiting.is_empty() {
                     break;
@@ -124,12 +123,12 @@ impl Lanes {
         }
     }
 
-    /// The next events of a lane; the lane is closed if there are none.
+    /// The next batch of a lane; closes the lane if it is empty.
     fn next(&self, lane: u64, left: &mut Option<Waiting>) -> Option<Vec<Waiting>> {
         let mut table = self.table();
         let mut next = left.take();
         let queue = table.queues.get_mut(&lane)?;
-        let waiting = gathered(|| next.take().or_else(|| queue.pop_front()), left);
+        let waiting = next_batch(|| next.take().or_else(|| queue.pop_front()), left);
         if waiting.is_empty() {
             table.queues.remove(&lane);
             table.of.retain(|_, of| *of != lane);
@@ -146,9 +145,9 @@ impl Lanes {
 
 impl Table {
     fn push(&mut self, lane: u64, one: Waiting) {
-        if self.queues.values().map(VecDeque::len).sum::<usize>() >= LONGEST {
+        if self.queues.values().map(VecDeque::len).sum::<usize>() >= CAPACITY {
             let reason = format!(
-                "{LONGEST} events wait for rows that other transactions hold; end those, and try again"
+                "{CAPACITY} events wait for rows that other transactions hold; end those, and try again"
             );
             let source = "too many events wait".into();
             let refused = SessionError::Unavailable { action: ACTION, reason, source };

@@ -1,10 +1,11 @@
 //! Sessions in PostgreSQL.
 //!
 //! The tables are those of google-adk's `DatabaseSessionService`, so that Python and Sessile share
-//! one database, in turns or at the same time. An append is one round trip; events that wait are
-//! committed together.
+//! one database, in turns or at the same time. An append is one round trip, and events that
+//! wait at the same time are committed together (group commit).
 
 mod addresses;
+mod answer;
 mod append;
 mod batch;
 mod committer;
@@ -17,14 +18,14 @@ mod lanes;
 mod list;
 mod locks;
 mod migrate;
-mod patience;
+mod queue;
 mod read;
+mod retry;
 mod schema;
 mod store;
 mod tls;
 mod url;
 mod verify;
-mod write;
 
 pub use connection::PostgresOptions;
 pub use schema::PostgresSchema;

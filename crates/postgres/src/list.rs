@@ -19,7 +19,7 @@ const LIST: &str = "
       FROM sessile_list_sessions($1, $2, $3, $4, $5, $6, $7, $8)
 ";
 
-/// The Unix seconds that a timestamp of PostgreSQL can hold: to the year 294276.
+/// The Unix seconds that PostgreSQL's `timestamp` can represent, up to the year 294276.
 const TIMES: Range<f64> = -210_866_803_200.0..9_224_318_016_000.0;
 
 pub(crate) async fn list(client: &Client, query: &ListQuery) -> Result<StoredPage, SessionError> {
@@ -29,7 +29,7 @@ pub(crate) async fn list(client: &Client, query: &ListQuery) -> Result<StoredPag
     }
     let (time, user, id) =
         (after.map(|place| place.update_time), after.map(|place| &place.user), after.map(|place| &place.id));
-    // One less than the largest: the function looks one further.
+    // The function adds one to the limit to look for a next page, which must not overflow.
     let limit = i64::try_from(query.limit).unwrap_or(i64::MAX).min(i64::MAX - 1);
     let max_bytes = i64::try_from(query.max_bytes).unwrap_or(i64::MAX);
     let values: [&(dyn ToSql + Sync); 8] =
@@ -79,7 +79,7 @@ fn session(
         version: version(row),
         app_version,
         user_version,
-        update_time: time.ok_or_else(|| bad("update_time", "it is no moment".to_owned()))?,
+        update_time: time.ok_or_else(|| bad("update_time", "it is not a finite time".to_owned()))?,
         session,
         app,
         user,
@@ -89,7 +89,7 @@ fn session(
     })
 }
 
-/// State that sessions of the page share, or what is wrong with it, which they share then.
+/// State that sessions of the page share, or the reason why none of them can be read.
 struct Shared {
     scope: ScopeKey,
     found: Result<(Version, Arc<StateMap>), String>,

@@ -1,4 +1,4 @@
-//! Which rows others hold.
+//! Finding the rows that other transactions have locked.
 
 use std::collections::HashSet;
 
@@ -6,10 +6,10 @@ use deadpool_postgres::Pool;
 use sessile_session::{Address, ScopeKey, SessionError, SessionKey, doing};
 
 use crate::batch::needed;
-use crate::committer::Waiting;
-use crate::patience::client;
+use crate::queue::Waiting;
+use crate::retry::client;
 
-/// Rows that are there, and cannot be locked at this moment.
+/// Rows that exist, and that another transaction has locked: `SKIP LOCKED` skips them.
 const HELD_SESSIONS: &str = "
     SELECT l.app, l.usr, l.sid FROM unnest($1::text[], $2::text[], $3::text[]) AS l (app, usr, sid)
      WHERE EXISTS (SELECT FROM sessions x WHERE x.app_name = l.app AND x.user_id = l.usr AND x.id = l.sid)
@@ -28,8 +28,8 @@ const HELD_USERS: &str = "
                FOR UPDATE SKIP LOCKED) IS NULL
 ";
 
-/// Those rows of what waits that others hold.
-pub(crate) async fn held_by_others(
+/// The rows that these commits need and other transactions have locked.
+pub(crate) async fn locked_by_others(
     pool: &Pool,
     waiting: &[Waiting],
 ) -> Result<HashSet<Address>, SessionError> {

@@ -1,4 +1,4 @@
-//! Making a database ours, without disturbing google-adk.
+//! Migrations: creating or extending the tables, in a way that google-adk can go on using them.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use deadpool_postgres::Pool;
 use sessile_session::{SessionError, doing};
 use tokio_postgres::Transaction;
 
-use crate::connection::unusable;
+use crate::failure::unusable;
 use crate::failure::{is_locked, is_victim};
-use crate::patience::client;
+use crate::retry::{client, lost_is_unavailable};
 
 /// The last migration that this version knows.
 pub(crate) const LATEST: i32 = 8;
 
-/// Held while migrating, so that many may start at once: any number that others do not use.
+/// An advisory lock, so that only one process migrates at a time. The number is arbitrary.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7305809920471)";
 
 const META: &str = "
@@ -25,7 +25,7 @@ const NOTE: &str = "
         ON CONFLICT (key) DO UPDATE SET value = excluded.value
 ";
 
-/// The migrations since the first, in order; the second was replaced by the third.
+/// The migrations after the first, in order. There is no second: the third replaced it.
 const MIGRATIONS: &[(i32, &str)] = &[
     (3, include_str!("../migrations/0003_append.sql")),
     (4, include_str!("../migrations/0004_list.sql")),
@@ -40,16 +40,15 @@ const MIGRATIONS: &[(i32, &str)] = &[
     (8, include_str!("../migrations/0008_commit.sql")),
 ];
 
-/// How long a migration waits for tables that writers use, before it lets them go on and tries
-/// again. Other writers queue behind a lock that is waited for, so it must not be long.
-const PATIENCE: &str = "SET LOCAL lock_timeout = '2s'";
+/// How long a migration waits for the locks of the tables, before it lets writers go on and
+/// retries. Writers queue behind a lock request, so the timeout must be short.
+const LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '2s'";
 
-/// Keeps writers out while the tables are extended. All tables are locked at once, in the order in
-/// which writers lock them: a writer that waits for the migration then holds no table that the
-/// migration waits for.
+/// Blocks writers while the tables are extended. The tables are locked in the order in which
+/// writers lock them, so that the migration and a writer cannot deadlock.
 const TABLES: &str = "LOCK TABLE sessions, app_states, user_states, events IN ACCESS EXCLUSIVE MODE";
 
-/// How often it tries.
+/// The largest number of attempts to lock the tables.
 const ATTEMPTS: u32 = 30;
 
 /// Creates or extends the tables.
@@ -57,17 +56,17 @@ pub(crate) async fn migrate(pool: &Pool) -> Result<(), SessionError> {
     let mut attempt = 1;
     loop {
         match try_migrate(pool).await {
-            Err(error) if attempt < ATTEMPTS && is_in_the_way(&error) => {
+            Err(error) if attempt < ATTEMPTS && is_blocked(&error) => {
                 tokio::time::sleep(Duration::from_millis(200)).await;
                 attempt += 1;
             }
-            done => return done,
+            done => return done.map_err(lost_is_unavailable),
         }
     }
 }
 
-/// Whether other transactions kept the migration from its locks; nothing of it was done.
-fn is_in_the_way(error: &SessionError) -> bool {
+/// Whether other transactions kept the migration from locking the tables; it was rolled back.
+fn is_blocked(error: &SessionError) -> bool {
     let SessionError::Backend { source, .. } = error else { return false };
     source.downcast_ref().is_some_and(|error| is_locked(error) || is_victim(error))
 }
@@ -85,7 +84,7 @@ async fn try_migrate(pool: &Pool) -> Result<(), SessionError> {
         )));
     }
     if version < LATEST {
-        transaction.batch_execute(PATIENCE).await.map_err(doing("limit the wait for locks"))?;
+        transaction.batch_execute(LOCK_TIMEOUT).await.map_err(doing("limit the wait for locks"))?;
         if !is_new {
             transaction.batch_execute(TABLES).await.map_err(doing("lock the tables"))?;
         }
@@ -114,7 +113,7 @@ async fn try_migrate(pool: &Pool) -> Result<(), SessionError> {
     transaction.commit().await.map_err(doing("commit the migration"))
 }
 
-/// The tables that matter here, in the schema where new tables go: their names and columns.
+/// The tables that decide about a migration, in the current schema: their names and columns.
 pub(crate) struct Tables(Vec<(String, String)>);
 
 const COLUMNS: &str = "
@@ -140,7 +139,7 @@ impl Tables {
     }
 }
 
-/// Tells whether the tables are missing; refuses tables that are not google-adk's version 1.
+/// Returns whether the tables are missing; refuses tables that are not google-adk's version 1.
 pub(crate) async fn check_layout(
     transaction: &Transaction<'_>,
     tables: &Tables,
@@ -173,7 +172,7 @@ pub(crate) async fn check_layout(
     Ok(false)
 }
 
-/// The number of the last migration that was made.
+/// The number of the last migration that was applied.
 pub(crate) async fn version_of(transaction: &Transaction<'_>, tables: &Tables) -> Result<i32, SessionError> {
     if !tables.has("sessile_meta") {
         return Ok(0);
@@ -182,5 +181,5 @@ pub(crate) async fn version_of(transaction: &Transaction<'_>, tables: &Tables) -
     let rows = transaction.query_typed(query, &[]).await.map_err(doing("read the migration's number"))?;
     let Some(row) = rows.first() else { return Ok(0) };
     let text: String = row.get(0);
-    text.parse().map_err(|_| unusable(format!("the migration {text:?} is no number")))
+    text.parse().map_err(|_| unusable(format!("the migration {text:?} is not a number")))
 }

@@ -1,4 +1,4 @@
-//! What is read, each in one statement and so from one moment.
+//! Reads, each in one statement and so from one snapshot.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const SESSION: &str = "
      WHERE s.app_name = $1
 ";
 
-/// Events, in the columns of a session: in one statement, so from one moment.
+/// Events, in the columns of [`SESSION`], so that one statement reads both from one snapshot.
 const EVENTS: &str = "
     SELECT 1, id, invocation_id, event_data::text,
            CASE WHEN event_data ? 'timestamp' THEN 0 ELSE extract(epoch FROM timestamp)::float8 END,
@@ -62,7 +62,7 @@ pub(crate) async fn get(
         query = format!("({query}) UNION ALL ({EVENTS}{time} ORDER BY sessile_seq {order} LIMIT $6)");
     }
     let statement = client.prepare_cached(&query).await.map_err(doing("read a session"))?;
-    // Each row is understood when it comes: the server goes on meanwhile, and its text is not kept.
+    // Rows are parsed as they arrive: the server works meanwhile, and their texts are not kept.
     let rows = client.query_raw(&statement, values).await.map_err(doing("read a session"))?;
     let mut rows = pin!(rows);
     let (mut found, mut events) = (None, Vec::new());
@@ -73,7 +73,7 @@ pub(crate) async fn get(
         }
     }
     let Some(mut session) = found else { return Ok(None) };
-    events.sort_by_key(|event: &SessionEvent| event.version); // they come in one order or the other
+    events.sort_by_key(|event: &SessionEvent| event.version); // ascending or descending, see `order`
     session.events = Arc::new(events);
     Ok(Some(session))
 }
@@ -84,7 +84,8 @@ fn event(row: &Row, key: &SessionKey) -> Result<SessionEvent, SessionError> {
     Ok(SessionEvent { version: row.get::<_, i64>(5).unsigned_abs(), event: Arc::new(event) })
 }
 
-/// An event, as google-adk reads it: two columns override the JSON, the time is only a fallback.
+/// An event as google-adk reads it: the columns of the id and the invocation override the JSON;
+/// that of the time is only a fallback.
 pub(crate) fn stored_event(
     key: &SessionKey,
     id: String,

@@ -1,3 +1,5 @@
+use std::fmt;
+
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
 use sessile_session::{
@@ -15,8 +17,8 @@ use crate::failure::is_corrupt;
 use crate::json;
 use crate::list::list;
 use crate::migrate::migrate;
-use crate::patience::{self, again, client, located};
-use crate::{history, read, write};
+use crate::retry::{self, again, client, located};
+use crate::{answer, history, read};
 
 /// Sessions in PostgreSQL, in google-adk's tables.
 pub struct PostgresStore {
@@ -24,7 +26,7 @@ pub struct PostgresStore {
     committer: Committer,
 }
 
-/// What is being done, and what to do when it is not known whether it was done.
+/// What an operation does, and the advice to a caller if its outcome is in doubt.
 const CREATING: (&str, &str) =
     ("create a session", "create it again: that is refused as already existing if it was done");
 const DELETING: (&str, &str) =
@@ -35,13 +37,13 @@ const WRITING: (&str, &str) =
 /// How the connections of a pool are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolUse {
-    /// How many there may be.
+    /// The size of the pool.
     pub most: usize,
-    /// How many are open.
+    /// How many are open, in use or idle.
     pub open: usize,
-    /// How many of these someone uses.
+    /// How many are in use.
     pub in_use: usize,
-    /// How many callers wait for one.
+    /// How many callers wait for a connection.
     pub waiting: usize,
 }
 
@@ -49,6 +51,8 @@ const CREATE: &str = "
     SELECT status, update_time, actual, detail::text, user_state, user_version, app_state, app_version
       FROM sessile_create_session($1::text::jsonb)
 ";
+/// Deletes a session if its version and incarnation are the expected ones, and returns them as they
+/// were. The comparison is that of [`Expect::check_session`], which then makes the error.
 const DELETE: &str = "
     WITH held AS (
         SELECT sessile_version AS version, coalesce(sessile_incarnation, 0) AS incarnation FROM sessions
@@ -65,17 +69,17 @@ const WRITE: &str = "
 ";
 
 impl PostgresStore {
-    /// Reaches a server, and makes or extends the tables if need be.
+    /// Connects to a server, and creates or migrates the tables if necessary.
     ///
     /// # Errors
     ///
     /// [`SessionError::Unusable`] says what to do about a database that cannot be used;
-    /// [`SessionError::Backend`] if the server cannot be reached.
+    /// [`SessionError::Unavailable`] if the server cannot be reached.
     pub async fn connect(options: &PostgresOptions) -> Result<Self, SessionError> {
         Self::with_pool(options.pool()?).await
     }
 
-    /// Reaches the server that a URL names, see [`PostgresOptions::from_url`].
+    /// Connects to the server that a URL names, see [`PostgresOptions::from_url`].
     ///
     /// # Errors
     ///
@@ -91,7 +95,7 @@ impl PostgresStore {
         PoolUse { most: status.max_size, open: status.size, in_use, waiting: status.waiting }
     }
 
-    /// Uses the caller's own pool.
+    /// Uses a pool that the caller has made.
     ///
     /// # Errors
     ///
@@ -105,10 +109,11 @@ impl PostgresStore {
 #[async_trait]
 impl Store for PostgresStore {
     async fn create(&self, new: NewSession) -> Result<StoredSession, SessionError> {
-        let json = write::new_session(&new)?;
-        // The incarnation tells whether an attempt whose answer was lost created it.
-        match patience::write_again(&self.pool, CREATING, CREATE, &[&json.get()]).await {
-            Ok(row) => write::created(&new, &row),
+        let json = json::new_session(&new)?;
+        // The function compares incarnations: if an attempt whose answer was lost has created the
+        // session, a retry finds its own incarnation and succeeds.
+        match retry::write_again(&self.pool, CREATING, CREATE, &[&json.get()]).await {
+            Ok(row) => answer::created(&new, &row),
             Err(error) => Err(located(&self.pool, &new.key, error).await),
         }
     }
@@ -129,7 +134,7 @@ impl Store for PostgresStore {
         let (version, incarnation) =
             (expect.session.map(signed), expect.incarnation.map(|incarnation| signed(incarnation.0)));
         let values: [&(dyn ToSql + Sync); 5] = [&key.app(), &key.user(), &key.id(), &version, &incarnation];
-        let Some(held) = patience::write(&self.pool, DELETING, DELETE, &values).await? else {
+        let Some(held) = retry::write(&self.pool, DELETING, DELETE, &values).await? else {
             return Ok(false);
         };
         let number = |column: &str| held.get::<_, i64>(column).unsigned_abs();
@@ -168,8 +173,8 @@ impl Store for PostgresStore {
             &write.request,
             &write.principal,
         ];
-        match patience::write_again(&self.pool, WRITING, WRITE, &values).await {
-            Ok(row) => write::written(&write, &row),
+        match retry::write_again(&self.pool, WRITING, WRITE, &values).await {
+            Ok(row) => answer::written(&write, &row),
             Err(error) if is_corrupt(&error) => self.scope_state(&write.scope).await.and(Err(error)),
             Err(error) => Err(error),
         }
@@ -200,5 +205,11 @@ impl Store for PostgresStore {
         self.committer.finish().await?;
         self.pool.close();
         Ok(())
+    }
+}
+
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresStore").field("pool", &self.pool_use()).finish_non_exhaustive()
     }
 }

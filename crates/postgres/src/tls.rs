@@ -1,4 +1,4 @@
-//! Encrypted connections: whom to trust, and how to prove who we are.
+//! Encrypted connections: which certificates to trust, and which one to present.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -10,49 +10,50 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use sessile_session::{SessionError, doing};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::connection::unusable;
+use crate::failure::unusable;
 use crate::verify::{Check, Verifier};
 
-/// How a connection is encrypted. The default encrypts if the server can, and trusts whoever
-/// answers, as libpq does.
+/// How a connection is encrypted. The default is libpq's: encrypt if the server supports it, and
+/// accept any certificate.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TlsOptions {
-    /// Whether to encrypt, and what to ask of the server (`sslmode`).
+    /// Whether to encrypt, and how to check the server's certificate (`sslmode`).
     pub mode: TlsMode,
-    /// Who may sign the server's certificate (`sslrootcert`).
+    /// The root certificates that are trusted (`sslrootcert`).
     pub roots: TlsRoots,
-    /// What we show to a server that asks who we are (`sslcert` and `sslkey`).
+    /// The client certificate, for a server that asks for one (`sslcert` and `sslkey`).
     pub identity: Option<TlsIdentity>,
 }
 
-/// Whether to encrypt, and what to ask of the server: libpq's `sslmode`.
+/// Whether to encrypt, and how to check the server's certificate: libpq's `sslmode`.
 ///
-/// Only [`VerifyFull`](Self::VerifyFull) protects against somebody who stands between.
+/// Only [`VerifyFull`](Self::VerifyFull) protects against an attacker in the middle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum TlsMode {
     /// Never encrypt.
     Disable,
     /// Encrypt only if the server refuses otherwise.
     Allow,
-    /// Encrypt if the server can; go on in plain if it cannot, or if that fails.
+    /// Encrypt if the server supports it; connect without encryption if it does not, or if that
+    /// fails.
     #[default]
     Prefer,
     /// Encrypt. With [`TlsRoots::File`] the signature of the certificate is checked too.
     Require,
-    /// Encrypt, and check that the certificate is signed by somebody we trust.
+    /// Encrypt, and check that the certificate is signed by a trusted root.
     VerifyCa,
-    /// Encrypt, and check that the certificate is signed by somebody we trust and made for this
+    /// Encrypt, and check that the certificate is signed by a trusted root and issued for this
     /// host.
     VerifyFull,
 }
 
-/// Who may sign the server's certificate.
+/// The root certificates that may sign the server's certificate.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum TlsRoots {
-    /// Nobody is named: nothing can be checked.
+    /// None, so signatures are not checked.
     #[default]
     None,
-    /// Those whom the operating system trusts; only with [`TlsMode::VerifyFull`].
+    /// Those that the operating system trusts; only with [`TlsMode::VerifyFull`].
     System,
     /// The certificates in a PEM file.
     File(PathBuf),
@@ -61,13 +62,13 @@ pub enum TlsRoots {
 /// A certificate and its key, both in PEM files; the key is not encrypted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsIdentity {
-    /// The certificate, and those between it and the one that the server knows.
+    /// The certificate, followed by its intermediate certificates.
     pub certificate: PathBuf,
     /// The certificate's private key.
     pub key: PathBuf,
 }
 
-/// The words of `sslmode`, from weak to strong.
+/// The values of `sslmode`, from weak to strong.
 const MODES: [(&str, TlsMode); 6] = [
     ("disable", TlsMode::Disable),
     ("allow", TlsMode::Allow),
@@ -92,7 +93,7 @@ impl FromStr for TlsMode {
 }
 
 impl TlsOptions {
-    /// What makes connections encrypted; `None` if they never are.
+    /// The TLS connector; `None` if connections are never encrypted.
     pub(crate) fn connector(&self) -> Result<Option<MakeRustlsConnect>, SessionError> {
         if self.mode == TlsMode::Disable {
             return Ok(None);
@@ -118,13 +119,13 @@ impl TlsOptions {
         Ok(Some(MakeRustlsConnect::new(config)))
     }
 
-    /// What is asked of the server's certificate.
+    /// How the server's certificate is checked.
     fn check(&self) -> Result<Check, SessionError> {
         let name = match self.mode {
             TlsMode::VerifyFull => true,
             _ if self.roots == TlsRoots::System => {
                 return Err(unusable(
-                    "sslrootcert=system trusts everybody's certificates, so the name must be checked too; \
+                    "sslrootcert=system trusts every public certificate authority, so the host name must be checked too; \
                      use it with sslmode=verify-full"
                         .to_owned(),
                 ));

@@ -7,13 +7,29 @@ use percent_encoding::percent_decode_str;
 use sessile_session::SessionError;
 use tokio_postgres::Config;
 
-use crate::connection::{PostgresOptions, unusable};
+use crate::connection::PostgresOptions;
+use crate::failure::unusable;
 use crate::tls::{TlsIdentity, TlsMode, TlsOptions, TlsRoots};
 
 const SCHEMES: [&str; 3] = ["postgresql+asyncpg://", "postgresql://", "postgres://"];
 
-/// Reads a URL. The text of an error never repeats it, since it may hold a password.
-pub(crate) fn read(url: &str) -> Result<PostgresOptions, SessionError> {
+impl PostgresOptions {
+    /// Options from a URL in google-adk's format: `postgresql://user:password@host:port/database`,
+    /// also `postgres://` and `postgresql+asyncpg://`. Beside libpq's parameters, with `sslmode`,
+    /// `sslrootcert`, `sslcert` and `sslkey`, there are asyncpg's `ssl`, and `pool_size` and
+    /// `pool_timeout` (in seconds).
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Unusable`] if the URL cannot be parsed. The message does not contain the
+    /// URL, which may hold a password.
+    pub fn from_url(url: &str) -> Result<Self, SessionError> {
+        read(url)
+    }
+}
+
+/// Reads a URL. Error messages never contain it, because it may hold a password.
+fn read(url: &str) -> Result<PostgresOptions, SessionError> {
     let rest = SCHEMES
         .iter()
         .find_map(|scheme| url.strip_prefix(scheme))
@@ -33,12 +49,12 @@ pub(crate) fn read(url: &str) -> Result<PostgresOptions, SessionError> {
     let url = format!("postgresql://{address}?{}", passed_on.join("&"));
     let config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
         let reason = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
-        unusable(format!("the URL cannot be understood: {reason}; docs/stores.md lists what there is"))
+        unusable(format!("the URL cannot be parsed: {reason}; docs/stores.md lists its parameters"))
     })?;
     ours.with(config)
 }
 
-/// The parameters that the driver does not know.
+/// The parameters of the URL that the driver does not know.
 #[derive(Default)]
 struct Ours {
     pool_size: Option<u32>,
@@ -50,7 +66,7 @@ struct Ours {
 }
 
 impl Ours {
-    /// Takes a parameter; tells whether it is one of ours.
+    /// Takes a parameter; returns whether it is one of ours.
     fn take(&mut self, name: &str, value: &str) -> Result<bool, SessionError> {
         match name {
             "pool_size" => self.pool_size = Some(number(name, value)?),
@@ -59,9 +75,7 @@ impl Ours {
             "sslmode" | "ssl" => {
                 let mode = value.parse()?;
                 if self.mode.replace(mode).is_some_and(|before| before != mode) {
-                    return Err(unusable(
-                        "sslmode and ssl say different things; give one of them".to_owned(),
-                    ));
+                    return Err(unusable("sslmode and ssl differ; give only one of them".to_owned()));
                 }
             }
             "sslrootcert" if value == "system" => self.roots = TlsRoots::System,
@@ -107,7 +121,7 @@ impl Ours {
 fn number(name: &str, value: &str) -> Result<u32, SessionError> {
     match value.parse::<u32>() {
         Ok(number) if number > 0 => Ok(number),
-        _ => Err(unusable(format!("{name}={value} is no whole number above zero"))),
+        _ => Err(unusable(format!("{name}={value} is not a whole number above zero"))),
     }
 }
 

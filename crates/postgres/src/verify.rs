@@ -1,4 +1,4 @@
-//! Checking a server's certificate as much as was asked for.
+//! Checking a server's certificate, as strictly as `sslmode` demands.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use sessile_session::SessionError;
 
-use crate::connection::unusable;
+use crate::failure::unusable;
 
-/// What is asked of a certificate.
+/// How strictly a certificate is checked.
 pub(crate) enum Check {
-    /// Only that the server has its key.
+    /// Only that the server has the certificate's private key.
     Nothing,
     /// That one of these signed it.
     Signature(Vec<CertificateDer<'static>>),
@@ -71,7 +71,7 @@ impl Trust {
     ) -> Result<(), Error> {
         let verified = self.verifier.verify_server_cert(certificate, intermediates, name, ocsp, now);
         match verified {
-            // The name is looked at last, so everything else was right.
+            // The name is checked last, so everything else is valid.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) if !self.check_name => Ok(()),
@@ -84,9 +84,9 @@ impl Trust {
     }
 }
 
-/// Whether a certificate was refused only because it may sign others. A server that signs its own
-/// certificate often has such a one; if it is itself what we trust, it is right. Its dates were
-/// looked at before.
+/// Whether a certificate was rejected only because it is a CA certificate. Self-signed server
+/// certificates often are; one that is itself a trusted root is accepted. Its dates were checked
+/// before.
 fn is_authority(error: &Error) -> bool {
     let Error::InvalidCertificate(CertificateError::Other(other)) = error else { return false };
     matches!(other.0.downcast_ref(), Some(webpki::Error::CaUsedAsEndEntity))

@@ -1,4 +1,4 @@
-//! Databases as they are found: used before, foreign, newer, broken off.
+//! Databases in every condition: used before, foreign, newer, corrupt, unreachable.
 
 mod support;
 
@@ -180,7 +180,7 @@ async fn a_database_is_migrated_while_others_write_to_it() {
         for writer in 0..3 {
             assert_eq!(read.state().get::<u64>(&format!("app:w{writer}")), Some(39));
         }
-        // What was written since the migration is in the history, and no version of it is left out.
+        // Everything that was written since the migration is in the history, without a gap.
         sql(&url, "UPDATE app_states SET state = state || '{\"app:w0\": 40}'").await;
         let app = ScopeKey::App("shop".to_owned());
         let newest = service.scope_state(&app).await.unwrap().version;
@@ -422,7 +422,7 @@ async fn a_lost_connection_loses_no_append() {
 }
 
 #[tokio::test]
-async fn a_lost_connection_is_no_reason_not_to_read() {
+async fn reads_survive_a_lost_connection() {
     use sessile_session::ListSessions;
     let url = new_schema().await;
     let service = service(&format!("{url}&application_name=sessile_cut_reads&pool_size=3")).await;
@@ -455,8 +455,8 @@ async fn a_nul_is_refused_wherever_it_is() {
     service.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
     let refused = service.append_to(&key("s"), setting(json!({"user:k": "\u{0}"}))).await;
     assert!(matches!(refused, Err(SessionError::InvalidState { key, .. }) if key == "user:k"));
-    let said = Event::new("agent").with_content(sessile_session::Content::text("model", "a\u{0}b"));
-    let refused = service.append_to(&key("s"), said).await.unwrap_err().to_string();
+    let event = Event::new("agent").with_content(sessile_session::Content::text("model", "a\u{0}b"));
+    let refused = service.append_to(&key("s"), event).await.unwrap_err().to_string();
     assert!(refused.contains("U+0000"), "{refused}");
     let mut delta = sessile_state::Delta::from_iter([("x", json!("\u{0}"))]);
     assert!(matches!(service.write_app_state("shop", &delta).await, Err(SessionError::InvalidState { .. })));
@@ -478,7 +478,7 @@ async fn times_keep_their_microseconds() {
 #[tokio::test]
 async fn a_server_that_is_not_there_is_an_error_not_a_hang() {
     let options = PostgresOptions::from_url("postgresql://nobody@127.0.0.1:1/none?pool_timeout=2").unwrap();
-    let error = PostgresStore::connect(&options).await.err().expect("nobody is there");
+    let error = PostgresStore::connect(&options).await.expect_err("no server listens there");
     assert!(matches!(error, SessionError::Unavailable { .. }), "{error:?}");
     assert!(error.to_string().contains("is it running, and are host and port right?"), "{error}");
 }
@@ -503,8 +503,11 @@ async fn a_pool_without_a_free_connection_says_so_after_its_timeout() {
     let create = service.create(CreateSession::new("shop", "ada")).await.unwrap_err();
     for error in [read, append, create] {
         assert!(matches!(error, SessionError::Unavailable { .. }), "{error:?}");
-        let said = error.to_string();
-        assert!(said.contains("all 2 connections are in use") && said.contains("pool_size"), "{said}");
+        let message = error.to_string();
+        assert!(
+            message.contains("all 2 connections are in use") && message.contains("pool_size"),
+            "{message}"
+        );
     }
     drop(held);
     assert_eq!(service.append_to(&key("s"), setting(json!({"a": 1}))).await.unwrap(), Some(1));

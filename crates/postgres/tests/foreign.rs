@@ -35,11 +35,11 @@ async fn newest(service: &SessionService, scope: &ScopeKey) -> ScopeChange {
     changes.into_iter().next().expect("there is a change")
 }
 
-/// What the change says, as JSON, without its time and its writer.
-fn told(change: &ScopeChange) -> Value {
-    let mut told = serde_json::to_value(change).expect("a change is JSON");
-    told.as_object_mut().expect("a change is an object").retain(|name, _| name != "time" && name != "by");
-    told
+/// The change as JSON, without its time and its writer.
+fn without_time_and_writer(change: &ScopeChange) -> Value {
+    let mut json = serde_json::to_value(change).expect("a change is JSON");
+    json.as_object_mut().expect("a change is an object").retain(|name, _| name != "time" && name != "by");
+    json
 }
 
 #[tokio::test]
@@ -63,7 +63,7 @@ async fn a_key_that_is_written_with_its_prefix_is_folded_over_the_one_that_is_th
     assert_eq!(json!(*service.store().scope_state(&app()).await.unwrap().state), expected, "as it is stored");
     let change = newest(&service, &app()).await;
     assert_eq!(
-        told(&change),
+        without_time_and_writer(&change),
         json!({
             "version": 2, "change": {"set": {"version": "1.0.0", "tax_rate": 0.08}},
             "undo": {"before": {"version": "0.9"}},
@@ -103,7 +103,7 @@ async fn plain_sql_is_recorded_as_the_difference_and_sessiles_own_writes_once() 
     let change = newest(&service, &user()).await;
     assert!(change.time > 1.6e9);
     assert_eq!(
-        told(&change),
+        without_time_and_writer(&change),
         json!({"version": 2, "change": {"set": {"points": 1000}}, "undo": {"before": {"points": 5}}})
     );
     service.append_to(&key("s"), setting(json!({"user:points": 1}))).await.unwrap();
@@ -120,8 +120,7 @@ async fn plain_sql_is_recorded_as_the_difference_and_sessiles_own_writes_once() 
     for (version, points) in [(1, 5), (2, 1000), (3, 1), (4, 2)] {
         assert_eq!(json!(service.scope_state_at(&user(), version).await.unwrap()), json!({"points": points}));
     }
-    // A state that is no object is another program's business; the history says that it was
-    // written.
+    // A state that is not an object is left as it is; the history records only that it was written.
     sql(&url, "UPDATE user_states SET state = '[1]'").await;
     sql(&url, r#"UPDATE user_states SET state = '{"user:points": 3}'"#).await;
     let change = newest(&service, &user()).await;
@@ -146,7 +145,7 @@ async fn a_role_without_rights_on_our_tables_is_recorded_by_name() {
         ),
     )
     .await;
-    // With a search path of its own, on which there is nothing of ours.
+    // With a search path on which none of our tables and functions are.
     let theirs = url.replace("postgres@", &format!("{role}@")).split("options=").next().unwrap().to_owned()
         + "application_name=psql";
     sql(
@@ -199,7 +198,7 @@ async fn an_event_of_the_same_transaction_names_the_writer() {
         );
         assert!(by["external"].is_string());
     }
-    // Another transaction has nothing to do with it, nor has an event that says something else.
+    // An event of another transaction does not name the writer, nor does one with another delta.
     sql(&url, &event("e2", r#"{"user:points": 1000}"#)).await;
     assert_eq!(json!(newest(&service, &user()).await.by)["event"], "e1");
     sql(&url, "UPDATE user_states SET state = '{\"points\": 7}'").await;

@@ -1,4 +1,4 @@
-//! Rows that somebody else holds: only what needs them waits.
+//! Rows that another transaction has locked: only events that need them wait.
 
 mod support;
 
@@ -14,7 +14,7 @@ use tokio_postgres::NoTls;
 /// Only reached when something hangs.
 const FOREVER: Duration = Duration::from_secs(60);
 
-/// A transaction that has done something and goes on for as long as the test wants.
+/// A transaction that holds its locks until the test ends it.
 struct Idle {
     client: tokio_postgres::Client,
 }
@@ -74,7 +74,7 @@ async fn service(url: &str) -> SessionService {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_locked_session_stops_no_other() {
+async fn a_locked_session_delays_no_other() {
     for pool_size in [1, 16] {
         let url = format!("{}&pool_size={pool_size}", new_schema().await);
         let service = service(&url).await;
@@ -100,8 +100,8 @@ async fn a_locked_session_stops_no_other() {
                 }
             }
         });
-        timeout(FOREVER, join_all(others)).await.expect("nobody waits for a session of somebody else");
-        // What comes later lines up behind what waits, also an event that waits already.
+        timeout(FOREVER, join_all(others)).await.expect("events of other sessions do not wait");
+        // Later events are queued behind those that wait, even the same event a second time.
         let mut later: Vec<Event> = (5..8).map(|n| event(&format!("e{n}"), json!({"n": n}))).collect();
         later.push(event("e0", json!({"n": 0})));
         let later: Vec<_> = locked.iter().map(|key| appending(&service, key, later.clone())).collect();
@@ -123,7 +123,7 @@ async fn a_locked_session_stops_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn locked_shared_state_stops_only_those_who_change_it() {
+async fn locked_shared_state_delays_only_events_that_change_it() {
     let url = new_schema().await;
     let service = service(&url).await;
     for (app, user) in [("shop", "ada"), ("shop", "bob"), ("game", "ada")] {
@@ -152,7 +152,7 @@ async fn locked_shared_state_stops_only_those_who_change_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_that_somebody_is_making_stops_only_those_who_change_it() {
+async fn a_row_that_another_transaction_is_inserting_delays_only_events_that_change_it() {
     let url = new_schema().await;
     let service = service(&url).await;
     create(&service, "shop", "ada", "s").await;

@@ -12,8 +12,8 @@ use tokio_postgres::NoTls;
 
 const EVENTS: i64 = 50;
 
-/// How often each index of the sessions and events was used; connections tell it when they are idle
-/// for a while, or end.
+/// How often each index of the sessions and events was used. Connections report it when they have
+/// been idle for a while, or end.
 const USED: &str = "
     SELECT indexrelname::text, idx_scan FROM pg_stat_user_indexes
      WHERE schemaname = current_schema() AND relname IN ('sessions', 'events')

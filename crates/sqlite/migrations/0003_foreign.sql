@@ -3,7 +3,7 @@
 -- put in for each.
 --
 -- What must hold: a trigger never makes the statement of another program fail. The functions that
--- are used here are those that google-adk itself needs; a state that is no valid JSON (google-adk
+-- are used here are those that google-adk itself needs; a state that is not valid JSON (google-adk
 -- stores NaN) is passed over.
 --
 -- Sessile's own statements set the version and are not recorded here: its commits write their

@@ -1,8 +1,10 @@
-//! Walking over everything that is stored.
+//! Listing the addresses of everything that is stored.
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
-use sessile_session::{Address, ScopeKey, SessionError, SessionKey, doing};
+use sessile_session::{Address, ScopeKey, SessionError, SessionKey};
+
+use crate::failure::failed_to;
 
 const APPS: &str = "
     SELECT app_name, ?2, ?3 FROM app_states WHERE app_name {after} ?1
@@ -17,7 +19,7 @@ const SESSIONS: &str = "
      ORDER BY app_name, user_id, id LIMIT ?4
 ";
 
-/// The addresses after a place: of applications, then of users, then of sessions.
+/// The addresses after another one: of applications, then of users, then of sessions.
 pub(crate) fn addresses(
     connection: &Connection,
     after: Option<&Address>,
@@ -32,16 +34,16 @@ pub(crate) fn addresses(
     let mut found = Vec::new();
     for (kind, query) in [APPS, USERS, SESSIONS].into_iter().enumerate().skip(reached) {
         let place = place.filter(|_| kind == reached);
-        // Every text is at least the empty one, so without a place everything passes.
+        // Without a place to start after, every text is `>=` the empty one.
         let query = query.replace("{after}", if place.is_some() { ">" } else { ">=" });
         let mut values: Vec<Value> = place.unwrap_or_default().map(|id| Value::Text(id.to_owned())).into();
         values.push(Value::Integer(i64::try_from(limit.saturating_sub(found.len())).unwrap_or(i64::MAX)));
-        let mut statement = connection.prepare_cached(&query).map_err(doing("walk over the tables"))?;
+        let mut statement = connection.prepare_cached(&query).map_err(failed_to("walk over the tables"))?;
         let rows = statement
             .query_map(params_from_iter(values), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-            .map_err(doing("walk over the tables"))?;
+            .map_err(failed_to("walk over the tables"))?;
         for row in rows {
-            let (app, user, id): (String, String, String) = row.map_err(doing("walk over the tables"))?;
+            let (app, user, id): (String, String, String) = row.map_err(failed_to("walk over the tables"))?;
             found.push(match kind {
                 0 => Address::Scope(ScopeKey::App(app)),
                 1 => Address::Scope(ScopeKey::User(app, user)),
@@ -50,4 +52,25 @@ pub(crate) fn addresses(
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_locked_file_is_unavailable() {
+        let folder = tempfile::tempdir().expect("a temporary folder is made");
+        let path = folder.path().join("sessile.db");
+        // Without WAL mode, a transaction that writes locks readers out.
+        let other = Connection::open(&path).expect("the file opens");
+        other.execute_batch(include_str!("../migrations/0001_adk.sql")).expect("the tables are created");
+        other.execute_batch("BEGIN EXCLUSIVE").expect("the file is locked");
+        let reader = Connection::open(&path).expect("the file opens");
+        reader.busy_timeout(std::time::Duration::ZERO).expect("the timeout is set");
+        let locked = addresses(&reader, None, 1).expect_err("the file is locked");
+        assert!(matches!(locked, SessionError::Unavailable { .. }), "{locked:?}");
+        other.execute_batch("ROLLBACK").expect("the lock is released");
+        assert_eq!(addresses(&reader, None, 1).expect("the file is read"), []);
+    }
 }

@@ -1,5 +1,5 @@
-//! Appending an event: what it comes to is computed first, from what is stored; only then something
-//! is written.
+//! Appending an event. Its results are computed from what is stored before anything is written, so
+//! that a refused commit leaves no trace in the transaction.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -12,13 +12,13 @@ use crate::append_answer::AppendAnswer;
 use crate::batch::{Batch, is_refusal};
 use crate::cache::{ScopeSlot, SessionSlot};
 use crate::event_row;
-use crate::failure::doing;
+use crate::failure::failed_to;
 use crate::history::ChangeNote;
 use crate::prepared_commit::{PreparedChange, PreparedCommit, PreparedEvent, texts_of};
 use crate::state_text::TextChanges;
 use crate::stored_event::StoredEvent;
 
-/// What a commit comes to, before it is written.
+/// The computed results of a commit, before they are written.
 struct Plan<'a> {
     update_time: f64,
     stored: StoredEvent,
@@ -29,7 +29,7 @@ struct Plan<'a> {
     between: Vec<SessionEvent>,
 }
 
-/// What becomes of shared state.
+/// A change of shared state.
 struct SharedChange<'a> {
     scope: ScopeSlot,
     texts: Cow<'a, TextChanges>,
@@ -49,19 +49,21 @@ impl Batch<'_> {
         };
         let plan = match self.plan(slot, commit, prepared) {
             Ok(plan) => plan,
-            // An event that is stored already is answered whatever else would be refused.
+            // Appending is idempotent: an event that is stored already is answered as it was, even
+            // if the commit would now be refused.
             Err(refusal) if is_refusal(&refusal) => return self.known(slot, commit)?.ok_or(refusal),
             Err(error) => return Err(error),
         };
         let StoredEvent { version, event, .. } = &plan.stored;
         if !event_row::insert(&mut self.insert_event, key, *version, event, &prepared.time, &plan.data)? {
-            let missing = || doing("insert an event")("its id is taken, and it cannot be found");
+            let missing =
+                || failed_to("insert an event")("its id is taken, but the stored event cannot be found");
             return self.known(slot, commit)?.ok_or_else(missing);
         }
         self.carry_out(slot, commit, plan)
     }
 
-    /// Computes what a commit comes to. Nothing is changed yet.
+    /// Computes the results of a commit without changing anything.
     fn plan<'a>(
         &mut self,
         slot: SessionSlot,
@@ -125,7 +127,7 @@ impl Batch<'_> {
         }
     }
 
-    /// What becomes of shared state, if it changes.
+    /// The change of shared state, if there is one.
     fn shared_change<'a>(
         &mut self,
         scope: Option<ScopeSlot>,
@@ -139,7 +141,7 @@ impl Batch<'_> {
         Ok(Some(SharedChange { scope, texts, note: &prepared.note, undo: evaluated.undo }))
     }
 
-    /// The event is inserted; changes the rows that it changes.
+    /// Applies the plan to the cached rows, after the event is inserted.
     fn carry_out(
         &mut self,
         slot: SessionSlot,
@@ -165,7 +167,7 @@ fn stored_event<'a>(
 ) -> Result<(StoredEvent, Cow<'a, str>), SessionError> {
     let event = commit.event.clone();
     if evaluated.overwrites() {
-        // What it overwrote is told in a part of the event that was not prepared.
+        // The notes on what it overwrote are in a part of the event that was not prepared.
         let event = evaluated.committed(event);
         let data = event_row::json_of(&event)?;
         return Ok((StoredEvent { version, event, results: None }, Cow::Owned(data)));
@@ -176,13 +178,13 @@ fn stored_event<'a>(
         }
         PreparedEvent::Around(json) => {
             let results = evaluated.results(&event);
-            let data = json.with(&results).map_err(doing("write an event"))?;
+            let data = json.with(&results).map_err(failed_to("write an event"))?;
             Ok((StoredEvent { version, event, results: Some(results) }, Cow::Owned(data)))
         }
     }
 }
 
-/// The texts of a scope's results: those that were prepared, unless operations had to be computed.
+/// The results of a scope as texts: the prepared ones, unless operations had to be computed.
 fn texts<'a>(
     prepared: Option<&'a TextChanges>,
     evaluated: &EvaluatedScope,

@@ -14,8 +14,8 @@ use crate::read::events;
 use crate::rows::StoredState;
 use crate::stored_event::{StoredEvent, with_results};
 
-/// What an append did. The states of the scopes are texts yet, and an event with operations is not
-/// put together: that is for the caller's task and not for the writing thread.
+/// The result of an append. The states of the scopes are still texts, and an event with operations
+/// is not assembled: the caller's task does both, to keep the writing thread free.
 pub(crate) struct AppendAnswer {
     appended: Appended,
     results: Option<Delta>,
@@ -88,9 +88,9 @@ impl Batch<'_> {
         Ok(AppendAnswer { appended, results, state })
     }
 
-    /// What others appended between the point that the commit asks for and its event. They are read
-    /// before anything is written: an event that cannot be understood refuses the commit, and does
-    /// not fail it afterwards.
+    /// The events between the point that the commit asks for and its own event. They are read
+    /// before anything is written: a corrupt event refuses the commit, and does not fail it
+    /// afterwards.
     pub(crate) fn between(
         &mut self,
         slot: SessionSlot,

@@ -1,4 +1,4 @@
-//! A transaction of the writer. What it can do is in a file for each operation.
+//! A transaction of the writing thread. Each operation extends [`Batch`] in a file of its own.
 //!
 //! A row of a session or of shared state is written once in a transaction, however many events
 //! change it.
@@ -35,8 +35,8 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Whether an error is an answer: it was found before anything was written, so the transaction goes
-/// on, and the neighbours are committed. Every operation must keep to that.
+/// Whether an error refuses one operation without failing the transaction. Every operation must
+/// return such an error before it writes anything, so that the rest of the batch can be committed.
 pub(crate) fn is_refusal(error: &SessionError) -> bool {
     matches!(
         error,

@@ -1,7 +1,7 @@
-//! What the writing thread knows of the rows it wrote last, so that it need not read them again.
+//! The rows that the writing thread read or wrote last, so that it need not read them again.
 //!
-//! SQLite tells cheaply whether another connection changed the file (`PRAGMA data_version`); then
-//! everything is forgotten. The same happens when a transaction fails.
+//! The cache is emptied when another connection has changed the file, which `PRAGMA data_version`
+//! tells cheaply, and when a transaction fails.
 
 use std::collections::HashMap;
 use std::ops::{Index, IndexMut};
@@ -9,27 +9,27 @@ use std::ops::{Index, IndexMut};
 use rusqlite::Connection;
 use sessile_session::{ScopeKey, SessionError, SessionKey};
 
-use crate::failure::doing;
+use crate::failure::failed_to;
 use crate::layout::Layout;
 use crate::session_row::{SessionRow, UpdateSession};
 use crate::shared_state::SharedState;
 
-/// How much may be remembered, in bytes of JSON and in rows.
+/// The capacity of the cache, in bytes of JSON and in rows. It is emptied when it is exceeded.
 const MOST_BYTES: usize = 16 << 20;
 const MOST_ROWS: usize = 1024;
 
 #[derive(Default)]
 pub(crate) struct Cache {
-    /// SQLite's number of the file's content that the rows below are from.
+    /// The `data_version` of the file that the rows are from.
     content: Option<i64>,
     slot_of_session: HashMap<SessionKey, SessionSlot>,
     sessions: Vec<CachedSession>,
     slot_of_scope: HashMap<ScopeKey, ScopeSlot>,
     scopes: Vec<CachedScope>,
-    /// The rows that have to be written; some may be there twice.
+    /// The rows that have to be written; a row may be listed twice.
     changed_sessions: Vec<SessionSlot>,
     changed_scopes: Vec<ScopeSlot>,
-    /// The length of all texts that were read or written since everything was forgotten last.
+    /// The length of all texts that were read or written since the cache was emptied.
     bytes: usize,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct ScopeSlot(usize);
 struct CachedSession {
     key: SessionKey,
     row: SessionRow,
-    /// Where the state is that it shares, if it was asked for.
+    /// The slots of the state that it shares, once they were looked up.
     user: Option<ScopeSlot>,
     app: Option<ScopeSlot>,
 }
@@ -55,13 +55,13 @@ struct CachedScope {
 }
 
 impl Cache {
-    /// Forgets everything if another connection changed the file, or if it is much. Must be called
-    /// in every write transaction before anything else.
+    /// Empties the cache if another connection changed the file, or if the capacity is exceeded.
+    /// Must be called in every write transaction before anything else.
     pub(crate) fn begin(&mut self, connection: &Connection) -> Result<(), SessionError> {
         let content: i64 = connection
             .prepare_cached("PRAGMA data_version")
             .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
-            .map_err(doing("ask for the file's version"))?;
+            .map_err(failed_to("ask for the file's version"))?;
         let rows = self.sessions.len() + self.scopes.len();
         if self.content != Some(content) || self.bytes > MOST_BYTES || rows > MOST_ROWS {
             self.forget();
@@ -70,7 +70,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Forgets everything, because a transaction did not come to its end.
+    /// Empties the cache, because a transaction failed and its changes are in the cached rows.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
     }
@@ -95,7 +95,7 @@ impl Cache {
         self.slot_of_session.get(key).copied()
     }
 
-    /// Remembers a session.
+    /// Adds a session.
     pub(crate) fn add_session(&mut self, key: &SessionKey, row: SessionRow) -> SessionSlot {
         let slot = SessionSlot(self.sessions.len());
         self.sessions.push(CachedSession { key: key.clone(), row, user: None, app: None });
@@ -103,7 +103,7 @@ impl Cache {
         slot
     }
 
-    /// Forgets a session, because its row is gone.
+    /// Drops a session whose row was deleted.
     pub(crate) fn forget_session(&mut self, key: &SessionKey) {
         if let Some(slot) = self.slot_of_session.remove(key) {
             self[slot].forget_changes();

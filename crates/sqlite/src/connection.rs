@@ -8,21 +8,21 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 use sessile_session::SessionError;
 
-use crate::failure::{doing, is_busy};
+use crate::failure::{failed_to, is_busy};
 
-/// After so many pages the file's `-wal` companion is folded into the file. An append changes three
-/// to four pages, and appends to the same sessions change the same pages of the indexes again: with
-/// SQLite's own 1000 pages the same pages are folded every few hundred events.
+/// A checkpoint moves the write-ahead log into the file after so many pages. An append changes
+/// three to four pages, and appends to the same sessions change the same pages of the indexes
+/// again: with SQLite's default of 1000, the same pages are moved every few hundred events.
 const CHECKPOINT_PAGES: i64 = 4000;
 
 /// How the file is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SqliteOptions {
-    /// The file; it is made if it is not there.
+    /// The file, which is created if it is missing.
     pub path: PathBuf,
-    /// How many connections read at the same time.
+    /// The number of connections that read at the same time.
     pub readers: usize,
-    /// How long a write waits for other processes.
+    /// How long a write waits for the locks of other processes.
     pub busy_timeout: Duration,
 }
 
@@ -32,7 +32,7 @@ impl SqliteOptions {
         Self { path: path.into(), readers: 4, busy_timeout: Duration::from_secs(10) }
     }
 
-    /// Options from a URL as google-adk takes it: `sqlite:///relative.db`,
+    /// Options from a URL in google-adk's format: `sqlite:///relative.db`,
     /// `sqlite:////absolute.db`, `sqlite+aiosqlite:///…`, or a plain path.
     /// `?readers=8&busy_timeout=30` sets the options; the time is in seconds.
     ///
@@ -57,14 +57,15 @@ impl SqliteOptions {
         let mut options = Self::new(path);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let number =
-                value.parse::<u32>().map_err(|_| unusable(format!("{name}={value} is no whole number")))?;
+            let number = value
+                .parse::<u32>()
+                .map_err(|_| unusable(format!("{name}={value} is not a whole number")))?;
             match name {
                 "readers" if number > 0 => options.readers = number as usize,
                 "busy_timeout" => options.busy_timeout = Duration::from_secs(number.into()),
                 _ => {
                     return Err(unusable(format!(
-                        "unknown option {name}={value}; there are readers and busy_timeout"
+                        "unknown option {name}={value}; the options are readers and busy_timeout"
                     )));
                 }
             }
@@ -87,8 +88,8 @@ impl SqliteOptions {
 
     /// Puts the file in WAL mode, if it is not, and returns its mode.
     ///
-    /// For this SQLite reads and then goes on to write, and does not wait when another connection
-    /// is about to write too: the busy timeout does not hold here, so the waiting is ours.
+    /// SQLite upgrades a read lock to a write lock for this, and fails at once, without the busy
+    /// timeout, if another connection is about to write too. So the retries are ours.
     fn to_wal_mode(&self, connection: &Connection) -> rusqlite::Result<String> {
         let start = Instant::now();
         loop {
@@ -109,20 +110,20 @@ impl SqliteOptions {
     fn open(&self, flags: OpenFlags) -> Result<Connection, SessionError> {
         let connection = Connection::open_with_flags(&self.path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
             .map_err(|error| explained(&self.path, error))?;
-        // Where it may not write, SQLite opens the file to read it only. To go on would leave
-        // companions of the file that may not be written either.
+        // Without write permission SQLite opens the file read-only. Going on would create `-wal`
+        // and `-shm` files that cannot be written either.
         let wanted = flags.contains(OpenFlags::SQLITE_OPEN_READ_WRITE);
-        if wanted && connection.is_readonly(rusqlite::MAIN_DB).map_err(doing("open the SQLite file"))? {
+        if wanted && connection.is_readonly(rusqlite::MAIN_DB).map_err(failed_to("open the SQLite file"))? {
             return Err(read_only(&self.path));
         }
-        connection.busy_timeout(self.busy_timeout).map_err(doing("set the busy timeout"))?;
+        connection.busy_timeout(self.busy_timeout).map_err(failed_to("set the busy timeout"))?;
         connection.set_prepared_statement_cache_capacity(64);
         // The bundled SQLite has STAT4, with which it prepares a statement again whenever a bound
         // value could change the plan. Our plans never depend on values; the query planner
         // stability guarantee keeps the prepared ones.
         connection
             .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
-            .map_err(doing("keep the plans of prepared statements"))?;
+            .map_err(failed_to("keep the plans of prepared statements"))?;
         connection
             .execute_batch("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL;")
             .map_err(|error| explained(&self.path, error))?;
@@ -130,10 +131,10 @@ impl SqliteOptions {
     }
 }
 
-/// Begins a transaction that writes; waits at most so long while other connections write.
+/// Begins a transaction that writes, and waits at most `timeout` for other connections.
 ///
-/// SQLite's own waiting looks ten times a second. Beside a program that writes all the time that is
-/// too seldom to ever find the lock free, so the waiting is ours.
+/// SQLite's own busy handler polls ten times a second, which starves beside a program that writes
+/// all the time, so this polls every millisecond.
 pub(crate) fn begin_writing(connection: &Connection, timeout: Duration) -> rusqlite::Result<Transaction<'_>> {
     let start = Instant::now();
     connection.busy_timeout(Duration::ZERO)?;
@@ -163,15 +164,15 @@ pub(crate) fn explained(path: &Path, error: rusqlite::Error) -> SessionError {
             "{} cannot be opened ({error}); does its folder exist, and may file and folder be written?",
             path.display()
         )),
-        _ => doing("open the SQLite file")(error),
+        _ => failed_to("open the SQLite file")(error),
     }
 }
 
-/// Why a file that was opened cannot be made ours, with its name.
+/// The error of a migration, with the file's name.
 pub(crate) fn not_migrated(path: &Path, error: SessionError) -> SessionError {
     match error {
         SessionError::Unusable { reason } => unusable(format!("{}: {reason}", path.display())),
-        // The folder may not be written, where SQLite keeps a companion of the file.
+        // The folder is read-only, so that SQLite cannot create the `-wal` file in it.
         SessionError::Unavailable { source, .. }
             if source.downcast_ref().and_then(rusqlite::Error::sqlite_error_code)
                 == Some(ErrorCode::ReadOnly) =>

@@ -14,7 +14,7 @@ use sessile_state::{Delta, Scope};
 use crate::batch::{Batch, is_refusal};
 use crate::cache::ScopeSlot;
 use crate::event_row::{self, EventColumns};
-use crate::failure::doing;
+use crate::failure::failed_to;
 use crate::history::{ChangeNote, by_json};
 use crate::layout::Layout;
 use crate::prepared_commit::texts_of;
@@ -22,7 +22,7 @@ use crate::rows::{Owner, StoredState};
 use crate::session_row::SessionRow;
 use crate::state_text::{StateText, TextChanges};
 
-/// What can be made of a new session before the writing thread sees it.
+/// A new session with its texts, which the caller's task makes to keep the writing thread free.
 pub(crate) struct PreparedSession {
     new: NewSession,
     /// Its own state after its events.
@@ -30,7 +30,7 @@ pub(crate) struct PreparedSession {
     /// The texts of its state at version 0 and after its events.
     initial: String,
     text: String,
-    /// The size of its state, if there is a limit for it.
+    /// The size of its state; only counted if it is limited.
     size: usize,
     create_time: Value,
     update_time: f64,
@@ -39,7 +39,8 @@ pub(crate) struct PreparedSession {
 
 impl PreparedSession {
     pub(crate) fn new(new: NewSession, layout: Layout) -> Result<Self, SessionError> {
-        let text = |state: &StateMap| serde_json::to_string(state).map_err(doing("write a session's state"));
+        let text =
+            |state: &StateMap| serde_json::to_string(state).map_err(failed_to("write a session's state"));
         let mut session = new.session.clone();
         let mut update_time = layout.round(new.time);
         let mut events = Vec::with_capacity(new.events.len());
@@ -54,7 +55,7 @@ impl PreparedSession {
             initial,
             size: new.max_scope_bytes.map_or(0, |_| size_of(&session)),
             session: Arc::new(session),
-            create_time: layout.write_time(new.time).map_err(doing("write a time"))?,
+            create_time: layout.write_time(new.time).map_err(failed_to("write a time"))?,
             update_time,
             events,
             new,
@@ -94,8 +95,8 @@ fn size_of(state: &StateMap) -> usize {
     state.iter().map(|(key, value)| key.len() + value.json_size()).sum()
 }
 
-/// The shared state as of a creation: texts, to be parsed by the caller's task and not by the
-/// writing thread.
+/// The shared state as of a creation, as texts: the caller's task parses them, to keep the writing
+/// thread free.
 pub(crate) struct CreateAnswer {
     app: StoredState,
     app_version: Version,
@@ -103,7 +104,7 @@ pub(crate) struct CreateAnswer {
     user_version: Version,
 }
 
-/// What a creation changes of shared state, before it is written.
+/// A change of shared state by a creation, before it is written.
 struct SharedPlan {
     scope: ScopeSlot,
     evaluated: EvaluatedScope,
@@ -123,7 +124,7 @@ impl Batch<'_> {
         if !self.insert_session(prepared)? {
             return Err(taken());
         }
-        event_row::delete_all(self.connection, key)?; // what foreign deletes may have left behind
+        event_row::delete_all(self.connection, key)?; // which may be left over, if another program deleted a session without them
         for ((version, (event, _)), columns) in (1..).zip(&new.events).zip(&prepared.events) {
             let EventColumns { time, data } = columns;
             if !event_row::insert(&mut self.insert_event, key, version, event, time, data)? {
@@ -148,8 +149,7 @@ impl Batch<'_> {
         })
     }
 
-    /// Computes what a creation changes of the application's and of the user's state. Nothing is
-    /// changed yet.
+    /// Computes the changes of the application's and of the user's state, without making them.
     fn plan_creation(
         &mut self,
         prepared: &PreparedSession,
@@ -179,7 +179,7 @@ impl Batch<'_> {
         Ok(SharedPlan { scope: slot, evaluated, texts })
     }
 
-    /// Computes what a write of shared state comes to.
+    /// Computes the results of a write of shared state.
     pub(crate) fn evaluate_scope(
         &mut self,
         slot: ScopeSlot,
@@ -205,11 +205,11 @@ const INSERT_SESSION: &str = "
 ";
 
 impl Batch<'_> {
-    /// Inserts the row of a session unless its key is taken. Tells whether it did.
+    /// Inserts the row of a session unless its key is taken; returns whether it did.
     fn insert_session(&mut self, prepared: &PreparedSession) -> Result<bool, SessionError> {
         let PreparedSession { new, text, initial, create_time, update_time, events, .. } = prepared;
         let key = &new.key;
-        let changed = self.layout.write_time(*update_time).map_err(doing("write a time"))?;
+        let changed = self.layout.write_time(*update_time).map_err(failed_to("write a time"))?;
         let (version, bytes) = (events.len(), events.iter().map(|columns| columns.data.len()).sum());
         let (app, user, id, incarnation) = (key.app(), key.user(), key.id(), new.incarnation.0);
         let inserted = self
@@ -229,7 +229,7 @@ impl Batch<'_> {
                     bytes
                 ])
             })
-            .map_err(doing("create a session"))?;
+            .map_err(failed_to("create a session"))?;
         if inserted == 0 {
             return Ok(false);
         }

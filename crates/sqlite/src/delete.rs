@@ -5,7 +5,7 @@ use sessile_session::{Expect, Incarnation, SessionError, SessionKey, Version};
 
 use crate::batch::Batch;
 use crate::event_row;
-use crate::failure::doing;
+use crate::failure::failed_to;
 use crate::rows::{Owner, incarnation};
 
 const SELECT_VERSION: &str = "
@@ -21,7 +21,7 @@ impl Batch<'_> {
         self.connection
             .prepare_cached(DELETE_SESSION)
             .and_then(|mut statement| statement.execute([key.app(), key.user(), key.id()]))
-            .map_err(doing("delete a session"))?;
+            .map_err(failed_to("delete a session"))?;
         self.cache.forget_session(key);
         Ok(true)
     }

@@ -4,12 +4,12 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 use sessile_session::{Event, JsonAroundDelta, SessionError, SessionEvent, SessionKey, Version};
 
-use crate::failure::doing;
+use crate::failure::failed_to;
 use crate::layout::Layout;
 use crate::rows::{EVENT_COLUMNS, event};
 use crate::statement::Statement;
 
-/// The columns of an event that take work to make.
+/// The columns of an event that are costly to make, so the caller's task makes them.
 pub(crate) struct EventColumns {
     pub(crate) data: String,
     pub(crate) time: Value,
@@ -26,7 +26,7 @@ pub(crate) fn json_of(event: &Event) -> Result<String, SessionError> {
     event.to_stored_json().map_err(|error| invalid(event, error.to_string()))
 }
 
-/// The JSON of an event with operations, as it is stored, without what they come to.
+/// The JSON of an event with operations, as it is stored, without their results.
 pub(crate) fn json_around_delta(event: &mut Event) -> Result<JsonAroundDelta, SessionError> {
     JsonAroundDelta::new(event).map_err(|error| invalid(event, error.to_string()))
 }
@@ -47,8 +47,8 @@ pub(crate) const INSERT_EVENT: &str = "
     ON CONFLICT (app_name, user_id, session_id, id) DO NOTHING
 ";
 
-/// Inserts an event with [`INSERT_EVENT`] unless its session has one with this id. Tells whether it
-/// did.
+/// Inserts an event with [`INSERT_EVENT`] unless its session has one with this id; returns
+/// whether it did.
 pub(crate) fn insert(
     statement: &mut Statement<'_>,
     key: &SessionKey,
@@ -63,7 +63,7 @@ pub(crate) fn insert(
         .and_then(|statement| {
             statement.execute(params![event.id, app, user, id, event.invocation_id, time, data, version])
         })
-        .map_err(doing("insert an event"))?;
+        .map_err(failed_to("insert an event"))?;
     Ok(inserted == 1)
 }
 
@@ -77,20 +77,21 @@ pub(crate) fn find(
     let query = format!(
         "SELECT {EVENT_COLUMNS} FROM events WHERE app_name = ?1 AND user_id = ?2 AND session_id = ?3 AND id = ?4"
     );
-    let mut statement = connection.prepare_cached(&query).map_err(doing("read an event"))?;
-    let mut rows = statement.query([key.app(), key.user(), key.id(), id]).map_err(doing("read an event"))?;
-    let row = rows.next().map_err(doing("read an event"))?;
+    let mut statement = connection.prepare_cached(&query).map_err(failed_to("read an event"))?;
+    let mut rows =
+        statement.query([key.app(), key.user(), key.id(), id]).map_err(failed_to("read an event"))?;
+    let row = rows.next().map_err(failed_to("read an event"))?;
     row.map(|row| event(row, key, layout)).transpose()
 }
 
 const DELETE_EVENTS: &str = "DELETE FROM events WHERE app_name = ?1 AND user_id = ?2 AND session_id = ?3";
 
-/// Deletes all events of a session. Where other programs dropped the foreign key, they do not go
-/// with their session.
+/// Deletes all events of a session. The foreign key does not always do it: other programs may have
+/// dropped it.
 pub(crate) fn delete_all(connection: &Connection, key: &SessionKey) -> Result<(), SessionError> {
     connection
         .prepare_cached(DELETE_EVENTS)
         .and_then(|mut statement| statement.execute([key.app(), key.user(), key.id()]))
         .map(drop)
-        .map_err(doing("delete events"))
+        .map_err(failed_to("delete events"))
 }

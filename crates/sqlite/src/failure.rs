@@ -3,8 +3,11 @@
 use rusqlite::ErrorCode;
 use sessile_session::{BoxError, SessionError};
 
-/// Makes an error one of ours, saying what was being done, and what to do if that is known.
-pub(crate) fn doing<E: Into<BoxError>>(action: &'static str) -> impl FnOnce(E) -> SessionError {
+/// Converts an error of SQLite to a [`SessionError`] that names what failed. A lock, a full disk or
+/// a read-only file is `Unavailable`, with advice; everything else is `Backend`.
+///
+/// This is not `sessile_session::doing`, which does not know the errors of SQLite.
+pub(crate) fn failed_to<E: Into<BoxError>>(action: &'static str) -> impl FnOnce(E) -> SessionError {
     move |error| {
         let source = error.into();
         let code = source.downcast_ref().and_then(rusqlite::Error::sqlite_error_code);
@@ -15,16 +18,16 @@ pub(crate) fn doing<E: Into<BoxError>>(action: &'static str) -> impl FnOnce(E) -
     }
 }
 
-/// The answer to every call after the store was closed. Nothing was done.
+/// The error of every call after the store was closed. Nothing is stored.
 pub(crate) fn closed() -> SessionError {
     let reason = "it is closed; open the file again".to_owned();
     SessionError::Unavailable { action: "use the store", reason, source: "the store is closed".into() }
 }
 
-/// Why something cannot be done now, and what to do. Nothing of it was done.
+/// Why an operation is unavailable, and what to do about it. Nothing of it is stored.
 fn advice(code: ErrorCode) -> Option<&'static str> {
     match code {
-        ErrorCode::DiskFull => Some("the disk is full; make room, and try again"),
+        ErrorCode::DiskFull => Some("the disk is full; free some space, and try again"),
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Some(
             "another program holds the lock of the file (database is locked); try again, let it finish, or raise busy_timeout",
         ),
@@ -35,7 +38,7 @@ fn advice(code: ErrorCode) -> Option<&'static str> {
     }
 }
 
-/// Whether another connection holds a lock that is needed.
+/// Whether another connection holds the lock.
 pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
 }

@@ -58,7 +58,7 @@ impl Names {
     }
 }
 
-/// The states that a trigger sees before and after a write; `None` is a row that is not there.
+/// The states that a trigger sees before and after a write; `None` if there is no row.
 struct Rows {
     scope: &'static str,
     old: Option<&'static str>,
@@ -66,8 +66,8 @@ struct Rows {
 }
 
 impl Rows {
-    /// The state that is stored in the place of the new one: keys with a prefix are without it.
-    /// Most states have none, and are not parsed for it.
+    /// The new state with the prefixes of its keys removed. Most states have none, and are not
+    /// parsed for it.
     fn folded(&self) -> String {
         let (scope, keys) = (self.scope, self.keys(Digits::AsWritten));
         format!(
@@ -78,7 +78,7 @@ impl Rows {
         )
     }
 
-    /// One row: what was set and removed, and what was there before.
+    /// One row: what was set and removed, and the values before.
     fn difference(&self) -> String {
         let keys = self.keys(Digits::Shortest);
         format!(
@@ -90,8 +90,8 @@ impl Rows {
     }
 
     /// The change as it is in the history, from the row `held` and the
-    /// [`difference`](Self::difference). What was before is not known if `unknown` says so, or if a
-    /// state is no JSON object.
+    /// [`difference`](Self::difference). The state before is not known if `unknown` is true, or if
+    /// a state is not a JSON object.
     fn change(&self, unknown: &str) -> String {
         let states = [self.old, self.new].into_iter().flatten();
         let unreadable: String = states.map(|state| format!(" OR NOT {}", is_object(state))).collect();
@@ -139,8 +139,8 @@ impl Rows {
         )
     }
 
-    /// The keys of a state and the JSON of their values. A number that SQL cannot hold, and a text
-    /// with what SQL cannot hold, are cut out of the state's own text: `json_extract` of two paths
+    /// The keys of a state and the JSON of their values. A number or text that SQL cannot
+    /// represent is cut out of the state's own text: `json_extract` of two paths
     /// gives a list of both. That takes as long as the state is, so it is done where it must be;
     /// whether texts need it is found once for the whole state.
     fn entries(&self, state: &str, is_new: u8, digits: Digits) -> String {
@@ -173,16 +173,16 @@ impl Rows {
     }
 }
 
-/// How floats are written.
+/// How floats are written as JSON.
 #[derive(Clone, Copy)]
 enum Digits {
-    /// Digit by digit as they are: for a state that is stored.
+    /// With the same digits as before: for a state that is stored.
     AsWritten,
-    /// As briefly as they can be read back, which is faster: for the history.
+    /// With as few digits as read back exactly, which is faster: for the history.
     Shortest,
 }
 
-/// Whether a state is what it should be. A value that is no text at all counts as none.
+/// Whether a state is a JSON object. A value that is not a text is not.
 fn is_object(state: &str) -> String {
     format!("(coalesce(json_valid({state}), 0) AND json_type({state}) = 'object')")
 }

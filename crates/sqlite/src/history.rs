@@ -12,7 +12,7 @@ use sessile_session::{
 };
 use sessile_state::Delta;
 
-use crate::failure::doing;
+use crate::failure::failed_to;
 use crate::rows::corrupt;
 
 /// The part of a [`ScopeChange`] that is known before its commit, as JSON: when, by whom, and what
@@ -35,13 +35,13 @@ impl ChangeNote {
             serde_json::to_writer(&mut json, change)?;
             Ok(String::from_utf8(json)?)
         };
-        Ok(Self { time, json: json().map_err(doing("write the history of shared state"))? })
+        Ok(Self { time, json: json().map_err(failed_to("write the history of shared state"))? })
     }
 }
 
 /// Who makes a change, as JSON.
 pub(crate) fn by_json(by: &ChangedBy) -> Result<String, SessionError> {
-    serde_json::to_string(by).map_err(doing("write the history of shared state"))
+    serde_json::to_string(by).map_err(failed_to("write the history of shared state"))
 }
 
 /// Changes of a scope that are not written yet: the row that they will be.
@@ -69,13 +69,13 @@ impl NewRow {
             self.json.push_str(part);
         }
         if *undo != Undo::default() {
-            let undo = serde_json::to_string(undo).map_err(doing("write the history of shared state"))?;
+            let undo = serde_json::to_string(undo).map_err(failed_to("write the history of shared state"))?;
             self.json.push_str(r#","undo":"#);
             self.json.push_str(&undo);
         }
         if !overwrote.is_empty() {
             let told =
-                serde_json::to_string(overwrote).map_err(doing("write the history of shared state"))?;
+                serde_json::to_string(overwrote).map_err(failed_to("write the history of shared state"))?;
             self.json.push_str(r#","overwrote":"#);
             self.json.push_str(&told);
         }
@@ -113,7 +113,7 @@ pub(crate) fn insert(
             .prepare_cached(INSERT_USER)
             .and_then(|mut statement| statement.execute(params![app, user, version, request, json])),
     };
-    inserted.map(drop).map_err(doing("write the history of shared state"))
+    inserted.map(drop).map_err(failed_to("write the history of shared state"))
 }
 
 /// Rows that may have changes of a window. The row of a batch is named by its last version, so the
@@ -145,7 +145,7 @@ pub(crate) fn changes(
     for bound in [window.after, window.until.unwrap_or(Version::MAX)] {
         values.push(Value::Integer(i64::try_from(bound).unwrap_or(i64::MAX)));
     }
-    let reading = || doing("read the history of shared state");
+    let reading = || failed_to("read the history of shared state");
     let mut rows = statement.query(params_from_iter(values)).map_err(reading())?;
     while found.len() < window.limit
         && let Some(row) = rows.next().map_err(reading())?
@@ -179,7 +179,7 @@ pub(crate) fn version_of_request(
     let (mut statement, mut values) = prepare(connection, scope, APP_REQUEST, USER_REQUEST)?;
     values.push(Value::Text(request.to_owned()));
     let version = statement.query_row(params_from_iter(values), |row| row.get(0)).optional();
-    version.map_err(doing("look for a request in the history of shared state"))
+    version.map_err(failed_to("look for a request in the history of shared state"))
 }
 
 const APP_NEWEST: &str = "SELECT max(version) FROM sessile_app_changes WHERE app_name = ?1";
@@ -192,7 +192,7 @@ pub(crate) fn newest_version(connection: &Connection, scope: &ScopeKey) -> Resul
     let (mut statement, values) = prepare(connection, scope, APP_NEWEST, USER_NEWEST)?;
     let newest: rusqlite::Result<Option<Version>> =
         statement.query_row(params_from_iter(values), |row| row.get(0));
-    Ok(newest.map_err(doing("read the newest version of shared state"))?.unwrap_or(0))
+    Ok(newest.map_err(failed_to("read the newest version of shared state"))?.unwrap_or(0))
 }
 
 /// The statement for the kind of scope, and the scope's part of its values.
@@ -206,7 +206,8 @@ fn prepare<'c>(
         ScopeKey::App(app) => (of_app, vec![Value::Text(app.clone())]),
         ScopeKey::User(app, user) => (of_user, vec![Value::Text(app.clone()), Value::Text(user.clone())]),
     };
-    let statement = connection.prepare_cached(query).map_err(doing("read the history of shared state"))?;
+    let statement =
+        connection.prepare_cached(query).map_err(failed_to("read the history of shared state"))?;
     Ok((statement, values))
 }
 

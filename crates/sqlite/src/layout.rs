@@ -21,7 +21,7 @@ const TEXT_WITHOUT_FRACTION: &[BorrowedFormatItem<'_>] =
     format_description!("[year]-[month]-[day] [hour]:[minute]:[second]");
 
 impl Layout {
-    /// The time as this layout can hold it.
+    /// The time, rounded to the precision of this layout.
     pub(crate) fn round(self, time: f64) -> f64 {
         match self {
             Self::Adk => time,
@@ -30,8 +30,7 @@ impl Layout {
     }
 
     /// The time of a session's last change after an event, see [`next_update_time`]. Times are
-    /// rounded before they are compared: two that differ by less than this layout can hold are the
-    /// same.
+    /// rounded before they are compared, to the precision of this layout.
     pub(crate) fn next_update_time(self, before: f64, event: f64) -> f64 {
         self.round(next_update_time(before, self.round(event)))
     }
@@ -56,15 +55,15 @@ impl Layout {
                 let text = std::str::from_utf8(text).map_err(|error| error.to_string())?;
                 let parsed = PrimitiveDateTime::parse(text, TEXT)
                     .or_else(|_| PrimitiveDateTime::parse(text, TEXT_WITHOUT_FRACTION))
-                    .map_err(|error| format!("{text:?} is no time: {error}"))?;
+                    .map_err(|error| format!("{text:?} is not a time: {error}"))?;
                 let nanoseconds = parsed.assume_offset(UtcOffset::UTC).unix_timestamp_nanos();
                 Ok((nanoseconds / 1000) as f64 / 1e6)
             }
-            ValueRef::Null | ValueRef::Blob(_) => Err("it is no time".to_owned()),
+            ValueRef::Null | ValueRef::Blob(_) => Err("it is not a time".to_owned()),
         }
     }
 
-    /// How google-adk orders events of the same time: by their place in the table, or by their id.
+    /// The column by which google-adk orders events of the same time.
     pub(crate) fn tie(self) -> &'static str {
         match self {
             Self::Adk => "rowid",

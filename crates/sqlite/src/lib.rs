@@ -1,8 +1,8 @@
 //! Sessions in a SQLite file.
 //!
 //! The tables are those of google-adk, in either of its two layouts, so that Python and Sessile
-//! share one file, in turns or at the same time. One thread writes: it commits everything that
-//! waits in one transaction, each with a full sync, while readers read.
+//! share one file, in turns or at the same time. One thread writes (group commit): it commits
+//! everything in its queue in one transaction with a full sync, while readers read.
 
 mod addresses;
 mod append;

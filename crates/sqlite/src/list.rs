@@ -10,7 +10,7 @@ use sessile_session::{
     StoredSession, Unreadable, Version,
 };
 
-use crate::failure::doing;
+use crate::failure::failed_to;
 use crate::layout::Layout;
 use crate::rows::{Owner, corrupt, incarnation, state};
 use crate::scope_read::shared_text;
@@ -20,20 +20,20 @@ pub(crate) fn list(
     layout: Layout,
     query: &ListQuery,
 ) -> Result<StoredPage, SessionError> {
-    let transaction = connection.transaction().map_err(doing("begin to list sessions"))?;
+    let transaction = connection.transaction().map_err(failed_to("begin to list sessions"))?;
     let listed = list_in(&transaction, layout, query);
-    transaction.finish().map_err(doing("end listing sessions"))?;
+    transaction.finish().map_err(failed_to("end listing sessions"))?;
     listed
 }
 
 fn list_in(connection: &Connection, layout: Layout, query: &ListQuery) -> Result<StoredPage, SessionError> {
     let (text, values) = statement(layout, query)?;
-    let mut statement = connection.prepare_cached(&text).map_err(doing("list sessions"))?;
-    let mut rows = statement.query(params_from_iter(values)).map_err(doing("list sessions"))?;
+    let mut statement = connection.prepare_cached(&text).map_err(failed_to("list sessions"))?;
+    let mut rows = statement.query(params_from_iter(values)).map_err(failed_to("list sessions"))?;
     let app = Known::read(connection, ScopeKey::App(query.app.clone()))?;
     let mut users = HashMap::new();
     let mut page = PageWriter::new(query);
-    while let Some(row) = rows.next().map_err(doing("list sessions"))? {
+    while let Some(row) = rows.next().map_err(failed_to("list sessions"))? {
         let listed = Listed::new(row, layout, &query.app)?;
         let name = listed.key.user();
         if !users.contains_key(name) {
@@ -50,7 +50,7 @@ fn list_in(connection: &Connection, layout: Layout, query: &ListQuery) -> Result
     page.finish()
 }
 
-/// Sessions without what they share, which is read once for all of them.
+/// Sessions without the state that they share, which is read once for all of them.
 const SESSIONS: &str = "
     SELECT s.user_id, s.id, s.update_time, s.sessile_version, s.state, s.sessile_incarnation
       FROM sessions s WHERE s.app_name = ?1
@@ -74,16 +74,16 @@ fn statement(layout: Layout, query: &ListQuery) -> Result<(String, Vec<Value>), 
             " AND (s.update_time, s.user_id, s.id) {compare} (?{first}, ?{second}, ?{third})"
         ));
     }
-    let limit = query.limit.saturating_add(1); // one more tells whether there is a next page
+    let limit = query.limit.saturating_add(1); // one more, to find whether there is a next page
     text.push_str(&format!(" ORDER BY s.update_time {order}, s.user_id {order}, s.id {order} LIMIT {limit}"));
     Ok((text, values))
 }
 
-/// A row of the page; nothing of it is parsed yet but its address.
+/// A row of the page, of which only the address is parsed.
 struct Listed<'a> {
     key: SessionKey,
-    /// What is wrong with the address, if something is.
-    lost: Option<SessionError>,
+    /// The error, if the address cannot be read.
+    address_error: Option<SessionError>,
     time: Result<f64, SessionError>,
     version: ValueRef<'a>,
     state: ValueRef<'a>,
@@ -92,26 +92,26 @@ struct Listed<'a> {
 
 impl<'a> Listed<'a> {
     fn new(row: &'a Row<'_>, layout: Layout, app: &str) -> Result<Self, SessionError> {
-        let column = |place: usize| row.get_ref(place).map_err(doing("read a session's row"));
+        let column = |place: usize| row.get_ref(place).map_err(failed_to("read a session's row"));
         let (user, id) = (column(0)?, column(1)?);
         let key = SessionKey::from_stored(app, shown(user), shown(id));
         let address = key.to_string();
-        let no_text = |value: ValueRef<'_>, name: &'static str| {
+        let not_text = |value: ValueRef<'_>, name: &'static str| {
             value.as_str().err().map(|error| corrupt("sessions", name, &address, error))
         };
-        let lost = no_text(user, "user_id").or_else(|| no_text(id, "id"));
+        let address_error = not_text(user, "user_id").or_else(|| not_text(id, "id"));
         let time = layout.read_time(column(2)?);
         let time = time.map_err(|error| corrupt("sessions", "update_time", &address, error));
-        Ok(Self { key, lost, time, version: column(3)?, state: column(4)?, incarnation: column(5)? })
+        Ok(Self { key, address_error, time, version: column(3)?, state: column(4)?, incarnation: column(5)? })
     }
 
     fn bytes(&self) -> usize {
         self.state.as_bytes().map_or(0, <[u8]>::len)
     }
 
-    /// Where a list can go on after this session.
+    /// The position of this session in the list, after which the next page begins.
     fn place(&self) -> Option<ListPlace> {
-        let update_time = *self.time.as_ref().ok().filter(|_| self.lost.is_none())?;
+        let update_time = *self.time.as_ref().ok().filter(|_| self.address_error.is_none())?;
         Some(ListPlace { update_time, user: self.key.user().to_owned(), id: self.key.id().to_owned() })
     }
 
@@ -121,7 +121,7 @@ impl<'a> Listed<'a> {
     }
 
     fn read(self, app: &Known, user: &Known) -> Result<StoredSession, SessionError> {
-        if let Some(error) = self.lost {
+        if let Some(error) = self.address_error {
             return Err(error);
         }
         let own = Owner::Session(self.key.clone());
@@ -146,7 +146,7 @@ impl<'a> Listed<'a> {
     }
 }
 
-/// An id for people, whatever is stored.
+/// An id as errors show it, whatever its type is.
 fn shown(id: ValueRef<'_>) -> String {
     match id.as_bytes() {
         Ok(bytes) => String::from_utf8_lossy(bytes).into_owned(),
@@ -154,8 +154,7 @@ fn shown(id: ValueRef<'_>) -> String {
     }
 }
 
-/// State that sessions of the page share, or what is wrong with it, which is wrong with all of
-/// them.
+/// State that sessions of the page share, or the reason why none of them can be read.
 struct Known {
     scope: ScopeKey,
     found: Result<Shared, String>,

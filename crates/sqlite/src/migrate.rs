@@ -1,4 +1,4 @@
-//! Making a file ours, without disturbing google-adk.
+//! Migrations: creating or extending the tables, in a way that google-adk can go on using them.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension};
 use sessile_session::SessionError;
 
 use crate::connection::{begin_writing, unusable};
-use crate::failure::doing;
+use crate::failure::failed_to;
 use crate::foreign_triggers;
 use crate::layout::Layout;
 
@@ -19,9 +19,8 @@ const META: &str = "
 
 const NOTE_MIGRATION: &str = "INSERT OR REPLACE INTO sessile_meta (key, value) VALUES ('migration', ?1)";
 
-/// Creates or extends the tables, from whatever migration was the last one, and tells how the file
-/// is laid out. It is done under the file's write lock, which is waited for at most so long; a file
-/// that is up to date is only read.
+/// Applies the migrations that are missing, and returns the layout of the file. This needs the
+/// file's write lock, for which it waits at most `timeout`; a file that is up to date is only read.
 pub(crate) fn migrate(connection: &Connection, timeout: Duration) -> Result<Layout, SessionError> {
     if version_of(connection)? == LATEST
         && let Some(layout) = layout_of(connection)?
@@ -29,7 +28,7 @@ pub(crate) fn migrate(connection: &Connection, timeout: Duration) -> Result<Layo
         return Ok(layout);
     }
     let transaction =
-        begin_writing(connection, timeout).map_err(doing("lock the database for its migration"))?;
+        begin_writing(connection, timeout).map_err(failed_to("lock the database for its migration"))?;
     let layout = layout_of(&transaction)?;
     let version = version_of(&transaction)?;
     if version > LATEST {
@@ -41,22 +40,22 @@ pub(crate) fn migrate(connection: &Connection, timeout: Duration) -> Result<Layo
         let tables = if layout.is_none() { include_str!("../migrations/0001_adk.sql") } else { "" };
         let tie = layout.unwrap_or(Layout::Adk).tie();
         let versions = include_str!("../migrations/0001_versions.sql").replace("{tie}", tie);
-        transaction.execute_batch(META).map_err(doing("create the table of migrations"))?;
-        transaction.execute_batch(tables).map_err(doing("create the tables"))?;
-        transaction.execute_batch(&versions).map_err(doing("extend the tables"))?;
+        transaction.execute_batch(META).map_err(failed_to("create the table of migrations"))?;
+        transaction.execute_batch(tables).map_err(failed_to("create the tables"))?;
+        transaction.execute_batch(&versions).map_err(failed_to("extend the tables"))?;
     }
     if version < 2 {
         let history = include_str!("../migrations/0002_history.sql");
-        transaction.execute_batch(history).map_err(doing("add the history of shared state"))?;
+        transaction.execute_batch(history).map_err(failed_to("add the history of shared state"))?;
     }
     if version < 3 {
         let triggers = foreign_triggers::migration();
-        transaction.execute_batch(&triggers).map_err(doing("record what other programs write"))?;
+        transaction.execute_batch(&triggers).map_err(failed_to("record what other programs write"))?;
     }
     if version < LATEST {
-        transaction.execute(NOTE_MIGRATION, [LATEST.to_string()]).map_err(doing("note the migration"))?;
+        transaction.execute(NOTE_MIGRATION, [LATEST.to_string()]).map_err(failed_to("note the migration"))?;
     }
-    transaction.commit().map_err(doing("commit the migration"))?;
+    transaction.commit().map_err(failed_to("commit the migration"))?;
     Ok(layout.unwrap_or(Layout::Adk))
 }
 
@@ -91,10 +90,10 @@ fn schema_version(connection: &Connection) -> Result<Option<String>, SessionErro
         return Ok(None);
     }
     let query = "SELECT value FROM adk_internal_metadata WHERE key = 'schema_version'";
-    connection.query_row(query, [], |row| row.get(0)).optional().map_err(doing("read the schema version"))
+    connection.query_row(query, [], |row| row.get(0)).optional().map_err(failed_to("read the schema version"))
 }
 
-/// The number of the last migration that was made.
+/// The number of the last migration that was applied.
 pub(crate) fn version_of(connection: &Connection) -> Result<i64, SessionError> {
     if columns(connection, "sessile_meta")?.is_empty() {
         return Ok(0);
@@ -103,10 +102,10 @@ pub(crate) fn version_of(connection: &Connection) -> Result<i64, SessionError> {
     let version: Option<String> = connection
         .query_row(query, [], |row| row.get(0))
         .optional()
-        .map_err(doing("read the migration's number"))?;
+        .map_err(failed_to("read the migration's number"))?;
     match version {
         None => Ok(0),
-        Some(text) => text.parse().map_err(|_| unusable(format!("its migration {text:?} is no number"))),
+        Some(text) => text.parse().map_err(|_| unusable(format!("its migration {text:?} is not a number"))),
     }
 }
 
@@ -114,9 +113,9 @@ pub(crate) fn version_of(connection: &Connection) -> Result<i64, SessionError> {
 fn columns(connection: &Connection, table: &str) -> Result<Vec<(String, String)>, SessionError> {
     let mut statement = connection
         .prepare("SELECT name, type FROM pragma_table_info(?1)")
-        .map_err(doing("look at the tables"))?;
+        .map_err(failed_to("look at the tables"))?;
     let rows = statement
         .query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))
-        .map_err(doing("look at the tables"))?;
-    rows.collect::<Result<_, _>>().map_err(doing("look at the tables"))
+        .map_err(failed_to("look at the tables"))?;
+    rows.collect::<Result<_, _>>().map_err(failed_to("look at the tables"))
 }

@@ -1,5 +1,5 @@
-//! What can be made of a commit before the writing thread sees it: texts of what does not depend on
-//! what is stored.
+//! A commit with its texts, as far as they do not depend on what is stored. The caller's task makes
+//! them, to keep the writing thread free.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use sessile_session::{ChangedBy, Commit, JsonAroundDelta, SessionError};
 use sessile_state::Delta;
 
 use crate::event_row;
-use crate::failure::doing;
+use crate::failure::failed_to;
 use crate::history::{ChangeNote, by_json};
 use crate::layout::Layout;
 use crate::state_text::TextChanges;
 
 pub(crate) struct PreparedCommit {
-    /// The event's time, as its column holds it.
+    /// The event's time, as its column stores it.
     pub(crate) time: Value,
     pub(crate) data: PreparedEvent,
     /// What changes in the session's state, unless there are operations.
@@ -26,7 +26,7 @@ pub(crate) struct PreparedCommit {
 /// The event's JSON.
 pub(crate) enum PreparedEvent {
     Whole(String),
-    /// What its operations come to is not known yet.
+    /// The results of its operations are not known yet.
     Around(JsonAroundDelta),
 }
 
@@ -75,7 +75,7 @@ fn texts_without_operations(delta: &Delta) -> Result<Option<TextChanges>, Sessio
     }
 }
 
-/// The texts of results, which hold no operations.
+/// Results, which have no operations, as texts.
 pub(crate) fn texts_of(results: &Delta) -> Result<TextChanges, SessionError> {
-    TextChanges::new(results).map_err(doing("write state"))
+    TextChanges::new(results).map_err(failed_to("write state"))
 }

@@ -1,4 +1,4 @@
-//! Reading a session, in one transaction and so as of one moment.
+//! Reading a session, in one transaction and so from one snapshot.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use sessile_session::{
     EventWindow, ScopeKey, SessionError, SessionEvent, SessionKey, StateMap, StoredSession, Version,
 };
 
-use crate::failure::doing;
+use crate::failure::failed_to;
 use crate::layout::Layout;
 use crate::rows::{EVENT_COLUMNS, Owner, StoredState, event, incarnation, state};
 
@@ -18,9 +18,9 @@ pub(crate) fn get(
     key: &SessionKey,
     window: EventWindow,
 ) -> Result<Option<StoredSession>, SessionError> {
-    let transaction = connection.transaction().map_err(doing("begin to read a session"))?;
+    let transaction = connection.transaction().map_err(failed_to("begin to read a session"))?;
     let found = get_in(&transaction, layout, key, window);
-    transaction.finish().map_err(doing("end reading a session"))?;
+    transaction.finish().map_err(failed_to("end reading a session"))?;
     found
 }
 
@@ -44,9 +44,9 @@ fn get_in(
     key: &SessionKey,
     window: EventWindow,
 ) -> Result<Option<StoredSession>, SessionError> {
-    let mut statement = connection.prepare_cached(SESSION).map_err(doing("read a session"))?;
-    let mut rows = statement.query([key.app(), key.user(), key.id()]).map_err(doing("read a session"))?;
-    let Some(row) = rows.next().map_err(doing("read a session"))? else { return Ok(None) };
+    let mut statement = connection.prepare_cached(SESSION).map_err(failed_to("read a session"))?;
+    let mut rows = statement.query([key.app(), key.user(), key.id()]).map_err(failed_to("read a session"))?;
+    let Some(row) = rows.next().map_err(failed_to("read a session"))? else { return Ok(None) };
     let mut session = session(row, layout, key)?;
     session.events = Arc::new(events(connection, layout, key, window)?);
     Ok(Some(session))
@@ -117,15 +117,15 @@ pub(crate) fn events(
         filter("sessile_seq <=", Value::Integer(i64::try_from(version).unwrap_or(i64::MAX)));
     }
     if let Some(time) = window.after_time {
-        filter("timestamp >=", layout.write_time(time).map_err(doing("write a time"))?);
+        filter("timestamp >=", layout.write_time(time).map_err(failed_to("write a time"))?);
     }
     let (order, backwards) = if window.last.is_some() { ("DESC", true) } else { ("ASC", false) };
     values.push(Value::Integer(limit));
     query.push_str(&format!(" ORDER BY sessile_seq {order} LIMIT ?{}", values.len()));
-    let mut statement = connection.prepare_cached(&query).map_err(doing("read events"))?;
-    let mut rows = statement.query(params_from_iter(values)).map_err(doing("read events"))?;
+    let mut statement = connection.prepare_cached(&query).map_err(failed_to("read events"))?;
+    let mut rows = statement.query(params_from_iter(values)).map_err(failed_to("read events"))?;
     let mut events = Vec::new();
-    while let Some(row) = rows.next().map_err(doing("read events"))? {
+    while let Some(row) = rows.next().map_err(failed_to("read events"))? {
         events.push(event(row, key, layout)?);
     }
     if backwards {

@@ -1,4 +1,4 @@
-//! Connections that read, taken in turns.
+//! The pool of connections that read.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,7 +7,7 @@ use sessile_session::SessionError;
 use tokio::sync::Semaphore;
 
 use crate::connection::SqliteOptions;
-use crate::failure::{closed, doing};
+use crate::failure::{closed, failed_to};
 
 pub(crate) struct Readers {
     options: SqliteOptions,
@@ -26,7 +26,7 @@ impl Readers {
         &self.options
     }
 
-    /// Reads on a thread that may block.
+    /// Runs `work` with a connection, on a thread that may block.
     pub(crate) async fn read<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&mut Connection) -> Result<T, SessionError> + Send + 'static,
@@ -37,19 +37,19 @@ impl Readers {
             let mut connection = readers.take()?;
             let result = work(&mut connection);
             readers.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
-            drop(permit); // here, because the caller may go away before the work ends
+            drop(permit); // only now: the caller may stop waiting before the work ends
             result
         });
-        read.await.map_err(doing("read"))?
+        read.await.map_err(failed_to("read"))?
     }
 
-    /// Waits for those that read, and closes all connections. Reading afterwards is an error.
+    /// Waits for reads in progress, and closes all connections. Later reads fail.
     pub(crate) async fn close(&self) -> Result<(), SessionError> {
         let all = u32::try_from(self.options.readers).unwrap_or(u32::MAX);
         let Ok(_permits) = self.free.acquire_many(all).await else { return Ok(()) }; // it is closed already
         self.free.close();
         let idle = std::mem::take(&mut *self.idle.lock().unwrap_or_else(PoisonError::into_inner));
-        tokio::task::spawn_blocking(move || drop(idle)).await.map_err(doing("close the SQLite file"))
+        tokio::task::spawn_blocking(move || drop(idle)).await.map_err(failed_to("close the SQLite file"))
     }
 
     fn take(&self) -> Result<Connection, SessionError> {

@@ -1,4 +1,4 @@
-//! Columns into values, with the address of what cannot be understood.
+//! Parsing columns; errors name the table, column and row.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use sessile_session::{
 };
 use sessile_state::{Scope, SharedValue};
 
-use crate::failure::doing;
+use crate::failure::failed_to;
 use crate::layout::Layout;
 
-/// Whose state it is; it names the row in errors.
+/// The owner of a state, which names its row in errors.
 #[derive(Debug, Clone)]
 pub(crate) enum Owner {
     Session(SessionKey),
@@ -49,15 +49,15 @@ impl Owner {
         corrupt(self.table(), column, &self.row(), source)
     }
 
-    /// What it means that one of the row's columns could not be read: its content is of another
-    /// type, or the database failed.
+    /// The error of a column that could not be read: it is corrupt if its content has another type;
+    /// otherwise the database failed.
     pub(crate) fn unreadable(&self, column: &'static str) -> impl FnOnce(Error) -> SessionError {
         move |error| match error {
             Error::FromSqlConversionFailure(..)
             | Error::InvalidColumnType(..)
             | Error::IntegralValueOutOfRange(..)
             | Error::Utf8Error(..) => self.corrupt(column, error),
-            other => doing("read a row")(other),
+            other => failed_to("read a row")(other),
         }
     }
 }
@@ -89,7 +89,8 @@ pub(crate) fn incarnation(column: Option<i64>) -> Incarnation {
 /// The columns that [`event`] reads.
 pub(crate) const EVENT_COLUMNS: &str = "id, invocation_id, timestamp, event_data, sessile_seq";
 
-/// An event, as google-adk reads it: two columns override the JSON, the time is only a fallback.
+/// An event as google-adk reads it: the columns of the id and the invocation override the JSON;
+/// that of the time is only a fallback.
 pub(crate) fn event(row: &Row<'_>, key: &SessionKey, layout: Layout) -> Result<SessionEvent, SessionError> {
     let id: String = row.get(0).map_err(|error| corrupt("events", "id", &key.to_string(), error))?;
     let address = || format!("{key}/{id}");

@@ -1,6 +1,7 @@
-use sessile_session::{SessionError, doing};
+use sessile_session::SessionError;
 
 use crate::connection::{SqliteOptions, unusable};
+use crate::failure::failed_to;
 use crate::layout::Layout;
 use crate::migrate::{LATEST, layout_of, version_of};
 
@@ -9,14 +10,14 @@ use crate::migrate::{LATEST, layout_of, version_of};
 pub struct SqliteSchema {
     /// The service of google-adk that has this layout; `None` if the tables are missing.
     pub layout: Option<&'static str>,
-    /// The number of the last migration that was made.
+    /// The number of the last migration that was applied.
     pub migration: i64,
     /// The last migration that this version knows.
     pub latest: i64,
 }
 
 impl SqliteSchema {
-    /// Looks at a file.
+    /// Reads the layout of a file.
     ///
     /// # Errors
     ///
@@ -34,6 +35,6 @@ impl SqliteSchema {
             Ok(Self { layout, migration: version_of(&connection)?, latest: LATEST })
         })
         .await
-        .map_err(doing("look at the SQLite file"))?
+        .map_err(failed_to("look at the SQLite file"))?
     }
 }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use rusqlite::{Connection, OptionalExtension, params_from_iter};
 use sessile_session::{ScopeKey, ScopeState, SessionError, Version};
 
-use crate::failure::doing;
+use crate::failure::failed_to;
 use crate::history;
 use crate::rows::{Owner, StoredState};
 
 pub(crate) fn scope_state(connection: &mut Connection, scope: &ScopeKey) -> Result<ScopeState, SessionError> {
-    let transaction = connection.transaction().map_err(doing("begin to read shared state"))?;
+    let transaction = connection.transaction().map_err(failed_to("begin to read shared state"))?;
     let found = scope_state_in(&transaction, scope);
-    transaction.finish().map_err(doing("end reading shared state"))?;
+    transaction.finish().map_err(failed_to("end reading shared state"))?;
     found
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn shared_text(
         ScopeKey::User(app, user) => (USER_STATE, vec![app, user]),
     };
     let owner = Owner::Shared(scope.clone());
-    let mut statement = connection.prepare_cached(query).map_err(doing("read shared state"))?;
+    let mut statement = connection.prepare_cached(query).map_err(failed_to("read shared state"))?;
     let found: Option<(String, i64)> = statement
         .query_row(params_from_iter(values), |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()

@@ -9,14 +9,14 @@ use sessile_session::{
 };
 
 use crate::batch::Batch;
-use crate::failure::doing;
+use crate::failure::failed_to;
 use crate::history::{self, ChangeNote, by_json};
 use crate::prepared_commit::texts_of;
 use crate::rows::StoredState;
 use crate::scope_read::scope_state_in;
 
-/// What a write did. The state is a text yet, to be parsed by the caller's task and not by the
-/// writing thread.
+/// The result of a write. The state is still a text: the caller's task parses it, to keep the
+/// writing thread free.
 pub(crate) enum WriteAnswer {
     Written {
         version: Version,
@@ -33,7 +33,7 @@ impl Batch<'_> {
     pub(crate) fn write_scope(&mut self, write: &ScopeWrite) -> Result<WriteAnswer, SessionError> {
         let ScopeWrite { scope, delta, request, time, .. } = write;
         let slot = self.cache.scope(self.connection, scope)?;
-        // What neighbours changed goes to a row before: this write has one of its own.
+        // Earlier changes of the same batch go to a row before: this write has one of its own.
         self.cache[slot].write_history(self.connection, scope, None)?;
         if let Some(version) = history::version_of_request(self.connection, scope, request)? {
             return Ok(WriteAnswer::Known { version });
@@ -56,27 +56,27 @@ impl Batch<'_> {
     }
 }
 
-/// What an earlier write did: the state since then is computed backwards from the current one, in
-/// one transaction.
+/// The result of an earlier write with the same request id. Its state is computed from the current
+/// one, by undoing all later changes.
 pub(crate) fn known(
     connection: &mut Connection,
     scope: &ScopeKey,
     version: Version,
 ) -> Result<ScopeWritten, SessionError> {
-    let transaction = connection.transaction().map_err(doing("begin to read shared state"))?;
+    let transaction = connection.transaction().map_err(failed_to("begin to read shared state"))?;
     let read = || -> Result<ScopeWritten, SessionError> {
         let ScopeState { state, .. } = scope_state_in(&transaction, scope)?;
         let mut state = Arc::unwrap_or_clone(state);
         let mut changes =
             history::changes(&transaction, scope, ChangeWindow { after: version - 1, ..ChangeWindow::ALL })?;
         let ScopeChange { change, overwrote, .. } =
-            changes.pop().ok_or_else(|| doing("compute an earlier state")("its history is gone"))?;
+            changes.pop().ok_or_else(|| failed_to("compute an earlier state")("its history is gone"))?;
         for later in &changes {
-            later.undo(&mut state).map_err(doing("compute an earlier state"))?;
+            later.undo(&mut state).map_err(failed_to("compute an earlier state"))?;
         }
         Ok(ScopeWritten { version, state: Arc::new(state), known: Some(change), overwrote })
     };
     let written = read();
-    transaction.finish().map_err(doing("end reading shared state"))?;
+    transaction.finish().map_err(failed_to("end reading shared state"))?;
     written
 }

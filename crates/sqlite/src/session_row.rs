@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use rusqlite::{Connection, params};
 use sessile_session::{Incarnation, SessionError, SessionEvent, SessionKey, Version};
 
-use crate::failure::doing;
+use crate::failure::failed_to;
 use crate::layout::Layout;
 use crate::rows::{Owner, StoredState, incarnation};
 use crate::state_text::{StateText, TextChanges};
@@ -19,15 +19,15 @@ pub(crate) struct SessionRow {
     pub(crate) state: StateText,
     /// The length of all its events' JSON; `None` if it was not counted yet.
     bytes: Option<usize>,
-    /// The newest events, if several writers append to the session: each of them needs those of the
-    /// others.
+    /// The newest events, cached if several writers append to the session: each of them asks for
+    /// those of the others.
     recent: Option<VecDeque<SessionEvent>>,
     /// Whether the row has to be written, and whether its state too.
     changed: bool,
     state_changed: bool,
 }
 
-/// How many events of a session are remembered while several writers append to it.
+/// The largest number of events of a session that are cached while several writers append to it.
 const MOST_RECENT: usize = 128;
 
 const SELECT_SESSION: &str = "
@@ -42,9 +42,10 @@ impl SessionRow {
         layout: Layout,
         key: &SessionKey,
     ) -> Result<Option<Self>, SessionError> {
-        let mut statement = connection.prepare_cached(SELECT_SESSION).map_err(doing("read a session"))?;
-        let mut rows = statement.query([key.app(), key.user(), key.id()]).map_err(doing("read a session"))?;
-        let Some(row) = rows.next().map_err(doing("read a session"))? else { return Ok(None) };
+        let mut statement = connection.prepare_cached(SELECT_SESSION).map_err(failed_to("read a session"))?;
+        let mut rows =
+            statement.query([key.app(), key.user(), key.id()]).map_err(failed_to("read a session"))?;
+        let Some(row) = rows.next().map_err(failed_to("read a session"))? else { return Ok(None) };
         let owner = Owner::Session(key.clone());
         let time = row.get_ref(1).map_err(owner.unreadable("update_time"))?;
         let version: i64 = row.get(2).map_err(owner.unreadable("sessile_version"))?;
@@ -72,8 +73,8 @@ impl SessionRow {
         Self { incarnation, version, update_time, state, bytes, recent, changed: false, state_changed: false }
     }
 
-    /// Makes sure that the size of the session is known: that of one from before the migration is
-    /// counted once.
+    /// Makes sure that the size of the session is known. That of a session from before the
+    /// migration is counted once.
     pub(crate) fn count_bytes(
         &mut self,
         connection: &Connection,
@@ -85,7 +86,7 @@ impl SessionRow {
         Ok(())
     }
 
-    /// Takes in an event, which has this many bytes of JSON.
+    /// Applies an event, whose JSON has this many bytes.
     pub(crate) fn advance(
         &mut self,
         changes: &TextChanges,
@@ -109,8 +110,8 @@ impl SessionRow {
         Ok(())
     }
 
-    /// The events with versions in a range, if they are remembered. From the first question on they
-    /// are.
+    /// The events with versions in a range, if they are cached. The first call begins to cache
+    /// them.
     pub(crate) fn recent(&mut self, after: Version, until: Version) -> Option<Vec<SessionEvent>> {
         let recent = self.recent.get_or_insert_default();
         let oldest = recent.front()?.version;
@@ -118,7 +119,7 @@ impl SessionRow {
         (oldest <= after + 1).then(|| recent.iter().filter(in_range).cloned().collect())
     }
 
-    /// The row is gone, and is not to be written.
+    /// The row was deleted, and must not be written.
     pub(crate) fn forget_changes(&mut self) {
         (self.changed, self.state_changed) = (false, false);
     }
@@ -151,7 +152,7 @@ fn count_bytes(connection: &Connection, key: &SessionKey) -> Result<usize, Sessi
     connection
         .prepare_cached(COUNT_BYTES)
         .and_then(|mut statement| statement.query_row([key.app(), key.user(), key.id()], |row| row.get(0)))
-        .map_err(doing("count the bytes of a session"))
+        .map_err(failed_to("count the bytes of a session"))
 }
 
 const UPDATE_SESSION: &str = "
@@ -184,14 +185,14 @@ impl SessionRow {
         layout: Layout,
         key: &SessionKey,
     ) -> Result<usize, SessionError> {
-        let time = layout.write_time(self.update_time).map_err(doing("write a time"))?;
+        let time = layout.write_time(self.update_time).map_err(failed_to("write a time"))?;
         let (version, bytes, text) = (self.version, self.bytes, self.state.text());
         statement
             .get()
             .and_then(|statement| {
                 statement.execute(params![key.app(), key.user(), key.id(), text, time, version, bytes])
             })
-            .map_err(doing("update a session"))?;
+            .map_err(failed_to("update a session"))?;
         Ok(text.len())
     }
 
@@ -201,13 +202,13 @@ impl SessionRow {
         layout: Layout,
         key: &SessionKey,
     ) -> Result<usize, SessionError> {
-        let time = layout.write_time(self.update_time).map_err(doing("write a time"))?;
+        let time = layout.write_time(self.update_time).map_err(failed_to("write a time"))?;
         statement
             .get()
             .and_then(|statement| {
                 statement.execute(params![key.app(), key.user(), key.id(), time, self.version, self.bytes])
             })
-            .map_err(doing("update a session"))?;
+            .map_err(failed_to("update a session"))?;
         Ok(0)
     }
 }

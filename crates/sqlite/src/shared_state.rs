@@ -3,7 +3,7 @@
 use rusqlite::{Connection, params};
 use sessile_session::{OverwriteNotes, ScopeKey, SessionError, Undo, Version};
 
-use crate::failure::doing;
+use crate::failure::failed_to;
 use crate::history::{self, ChangeNote, NewRow};
 use crate::layout::Layout;
 use crate::rows::Owner;
@@ -13,7 +13,7 @@ use crate::state_text::{StateText, TextChanges};
 pub(crate) struct SharedState {
     pub(crate) version: Version,
     pub(crate) state: StateText,
-    /// Whether there is a row; without one the version is that of the history.
+    /// Whether there is a row. Without one, the version is that of the history.
     exists: bool,
     time: f64,
     /// Whether the row has to be written.
@@ -34,7 +34,7 @@ impl SharedState {
         Ok(Self { version, state, exists, time: 0.0, changed: false, changes: NewRow::default() })
     }
 
-    /// Makes a change that was computed before, and notes it for the history.
+    /// Applies a change that was computed before, and adds it to the history.
     pub(crate) fn change(
         &mut self,
         texts: &TextChanges,
@@ -49,7 +49,7 @@ impl SharedState {
         Ok(())
     }
 
-    /// Makes sure that there will be a row. An empty one changes nothing, so the version stays.
+    /// Makes sure that a row will be written. An empty one is not a change, so the version stays.
     pub(crate) fn exist(&mut self, time: f64) {
         if !self.exists && !self.changed {
             (self.time, self.changed) = (time, true);
@@ -93,7 +93,7 @@ impl SharedState {
             return Ok(0);
         }
         self.write_history(connection, scope, None)?;
-        let time = layout.write_time(self.time).map_err(doing("write a time"))?;
+        let time = layout.write_time(self.time).map_err(failed_to("write a time"))?;
         let (version, text) = (self.version, self.state.text());
         let written = match scope {
             ScopeKey::App(app) => connection
@@ -103,7 +103,7 @@ impl SharedState {
                 .prepare_cached(UPSERT_USER)
                 .and_then(|mut statement| statement.execute(params![app, user, text, time, version])),
         };
-        written.map_err(doing("write shared state"))?;
+        written.map_err(failed_to("write shared state"))?;
         (self.changed, self.exists) = (false, true);
         Ok(text.len())
     }

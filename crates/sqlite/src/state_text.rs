@@ -1,4 +1,4 @@
-//! A scope's state as it is stored: a text of JSON, of which only what is needed is parsed.
+//! A scope's state as it is stored: a JSON text, which is parsed only as far as necessary.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,15 +11,15 @@ use sessile_state::{Change, Delta, Scope, SharedValue};
 use crate::rows::{Owner, StoredState, state};
 use crate::unreadable::may_be_unreadable;
 
-/// A scope's state. The text of each value is kept, so that a key that is not touched is written
-/// back as it was.
+/// A scope's state. It keeps the text of each value, so that an unchanged key is written back
+/// exactly as it was.
 pub(crate) struct StateText {
     owner: Owner,
     /// The whole text; `None` after a change, until it is needed.
     text: Option<String>,
     /// Its keys; `None` until one of them is needed.
     keys: Option<Keys>,
-    /// Whether it is known that all values can be read.
+    /// Whether all values are known to be readable.
     is_readable: bool,
 }
 
@@ -33,12 +33,12 @@ pub(crate) struct Keys {
     prefix: Option<Scope>,
 }
 
-/// Changes as they are written: the JSON that each key gets, or `None` if it is removed.
+/// Changes as texts: the new JSON of each key, or `None` if it is removed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TextChanges(Vec<(String, Option<Arc<str>>)>);
 
 impl TextChanges {
-    /// The texts of results, which hold no operations.
+    /// Results, which have no operations, as texts.
     pub(crate) fn new(results: &Delta) -> Result<Self, serde_json::Error> {
         let text = |(key, change): (&str, &Change)| match change {
             Change::Set(value) => Ok((key.to_owned(), Some(serde_json::to_string(value)?.into()))),
@@ -94,9 +94,9 @@ impl StateText {
         StoredState { text: self.text().to_owned(), owner: self.owner.clone() }
     }
 
-    /// Makes sure that all values can be read, so that reading them after a commit does not fail.
-    /// Other programs store texts that are JSON and that no value can hold; only a text that could
-    /// be one of them is parsed here.
+    /// Makes sure that all values can be read, so that reading them after the commit cannot fail.
+    /// Other programs may store valid JSON that has no [`SharedValue`]; only a text that may be
+    /// such JSON is parsed here.
     pub(crate) fn check_readable(&mut self) -> Result<(), SessionError> {
         if self.is_readable {
             return Ok(());
@@ -112,8 +112,8 @@ impl StateText {
         Ok(())
     }
 
-    /// Refuses changes after which the state would be larger than the limit, unless it does not
-    /// grow.
+    /// Refuses changes that make the state larger than the limit. A state that is too large already
+    /// may be changed as long as it does not grow.
     pub(crate) fn check_size(
         &mut self,
         changes: &TextChanges,
@@ -128,8 +128,8 @@ impl StateText {
         }
     }
 
-    /// Finds values by their keys. A value that cannot be read is noted in `failed`, and counts as
-    /// absent.
+    /// Finds values by their keys. The error of a corrupt value is put into `failed`, and the value
+    /// is treated as absent.
     pub(crate) fn value_of<'a>(
         &'a self,
         failed: &'a RefCell<Option<SessionError>>,
@@ -164,7 +164,7 @@ impl Keys {
         self.get(key).map(SharedValue::from_json).transpose()
     }
 
-    /// How large it is after changes.
+    /// The size after changes.
     fn size_with(&self, changes: &TextChanges) -> usize {
         let held = |key: &str| self.values.get(key).map_or(0, |text| key.len() + text.len());
         changes.0.iter().fold(self.size, |size, (key, text)| {
@@ -173,8 +173,8 @@ impl Keys {
         })
     }
 
-    /// The same key with its prefix, as a row written by hand may have it. It goes when the key is
-    /// changed, so that it neither shadows what is set nor survives its removal.
+    /// The same key with its prefix, as a row written by hand may have it. It is removed when the
+    /// key is changed, so that it neither shadows the new value nor survives the removal.
     fn twin(&self, key: &str) -> Option<String> {
         self.prefix.map(|scope| scope.key(key))
     }

@@ -2,8 +2,8 @@
 
 use rusqlite::{CachedStatement, Connection};
 
-/// Prepared when it is first used, and kept as long as this is: looking it up in the connection's
-/// cache takes about as long as a small write.
+/// Prepared on first use, and then kept: a lookup in the connection's statement cache takes about
+/// as long as a small write.
 pub(crate) struct Statement<'c> {
     connection: &'c Connection,
     sql: &'static str,

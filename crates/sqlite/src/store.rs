@@ -11,7 +11,7 @@ use sessile_session::{
 use crate::addresses::addresses;
 use crate::connection::{SqliteOptions, not_migrated};
 use crate::create::PreparedSession;
-use crate::failure::doing;
+use crate::failure::failed_to;
 use crate::layout::Layout;
 use crate::list::list;
 use crate::migrate::migrate;
@@ -33,16 +33,17 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens a file, making it or extending it if need be.
+    /// Opens a file; creates or migrates it if necessary.
     ///
     /// # Errors
     ///
     /// [`SessionError::Unusable`] says what to do about a file that cannot be used: it is
-    /// read-only, no database, of google-adk's old format, or written by a newer Sessile.
+    /// read-only, not a database, in google-adk's old format, or written by a newer Sessile.
+    /// [`SessionError::Unavailable`] if another program has locked it.
     pub async fn open(options: SqliteOptions) -> Result<Self, SessionError> {
         tokio::task::spawn_blocking(move || Self::open_now(options))
             .await
-            .map_err(doing("open the SQLite file"))?
+            .map_err(failed_to("open the SQLite file"))?
     }
 
     /// Opens the file that a URL names, see [`SqliteOptions::from_url`].
@@ -125,8 +126,8 @@ impl Store for SqliteStore {
         self.readers.read(move |connection| history::changes(connection, &scope, window)).await
     }
 
-    /// Looks with a reading connection, and takes the file's write lock only if there is something
-    /// to remove.
+    /// Searches with a reading connection, and takes the file's write lock only if there is
+    /// something to remove.
     async fn trim_changes(
         &self,
         before: f64,
@@ -148,10 +149,10 @@ impl Store for SqliteStore {
         self.readers.read(move |connection| addresses(connection, after.as_ref(), limit)).await
     }
 
-    /// Without it nothing that was acknowledged is lost, but what was written last may still be in
-    /// the file's `-wal` companion.
+    /// Without closing, no acknowledged write is lost, but the last ones may still be in the
+    /// write-ahead log beside the file.
     async fn close(&self) -> Result<(), SessionError> {
-        self.readers.close().await?; // first: the last connection that closes can fold the file
+        self.readers.close().await?; // first: only the last connection can remove the write-ahead log
         self.writer.close().await
     }
 }

@@ -1,5 +1,5 @@
-//! An event that the writing thread has stored. If it has operations, what is read of it is put
-//! together only where that is needed, which is rarely on that thread.
+//! An event that the writing thread has stored. One with operations is assembled as it is read only
+//! where that is needed, which is rarely on that thread.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use sessile_state::Delta;
 /// An event that is stored.
 pub(crate) struct StoredEvent {
     pub(crate) version: Version,
-    /// As it is stored, unless there are results: then it is its intent.
+    /// The event as it is stored; if there are `results`, the event as it was sent.
     pub(crate) event: Arc<Event>,
-    /// What became of the event's changes, if it has operations.
+    /// The results of the event's changes, if it has operations.
     pub(crate) results: Option<Delta>,
 }
 
@@ -23,7 +23,7 @@ impl StoredEvent {
     }
 }
 
-/// An event as it is read: its intent, and what became of its changes.
+/// An event as it is read: as it was sent, with the results of its changes.
 pub(crate) fn with_results(event: Arc<Event>, results: Option<Delta>) -> Arc<Event> {
     match results {
         None => event,

@@ -1,19 +1,19 @@
-//! Forgetting the oldest changes of shared state.
+//! Removing the oldest changes of shared state.
 
 use rusqlite::{Connection, OptionalExtension, params_from_iter};
 use sessile_session::{ScopeKey, SessionError};
 
 use crate::batch::Batch;
-use crate::failure::doing;
+use crate::failure::failed_to;
 
 /// Scopes with changes that are old enough to be removed.
 pub(crate) struct OldScopes {
     pub(crate) scopes: Vec<ScopeKey>,
-    /// The next look begins after this scope; `None` if all were looked at.
+    /// The next search begins after this scope; `None` if it was the last one.
     pub(crate) next: Option<ScopeKey>,
 }
 
-/// The oldest row of the next scope: the tables are kept in this order, so each look costs the
+/// The oldest row of the next scope. The primary keys have this order, so each lookup costs the
 /// same.
 const NEXT_APP: &str = "
     SELECT app_name, coalesce(written_at, CAST((SELECT value FROM sessile_meta WHERE key = 'history_since') AS INTEGER), 0)
@@ -25,16 +25,16 @@ const NEXT_USER: &str = "
       FROM sessile_user_changes WHERE (app_name, user_id) > (?1, ?2) ORDER BY app_name, user_id, version LIMIT 1
 ";
 
-/// Looks at the next `limit` scopes: all applications, then all users. Rows from before there was a
-/// time for them count from that migration on: a scope is told only if its oldest row is old
-/// enough, and then all such rows of it are.
+/// Searches the next `limit` scopes: all applications, then all users. Rows from before migration 3
+/// have no time, and count as written when it was applied: a scope is found only if its oldest row
+/// is old enough, and then all its rows without a time are.
 pub(crate) fn old_scopes(
     connection: &Connection,
     before: f64,
     after: Option<&ScopeKey>,
     limit: usize,
 ) -> Result<OldScopes, SessionError> {
-    let looking = || doing("look for old changes of shared state");
+    let looking = || failed_to("look for old changes of shared state");
     let mut found = OldScopes { scopes: Vec::new(), next: after.cloned() };
     let mut next_app = connection.prepare_cached(NEXT_APP).map_err(looking())?;
     let mut next_user = connection.prepare_cached(NEXT_USER).map_err(looking())?;
@@ -116,7 +116,7 @@ impl Batch<'_> {
                 .connection
                 .prepare_cached(statement)
                 .and_then(|mut statement| statement.execute(params_from_iter(values)));
-            removed += deleted.map_err(doing("remove old changes of shared state"))?;
+            removed += deleted.map_err(failed_to("remove old changes of shared state"))?;
         }
         Ok(removed)
     }

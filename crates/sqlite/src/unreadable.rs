@@ -1,8 +1,8 @@
-//! Finding texts that are JSON and that no value can hold, without parsing them.
+//! Finding JSON texts that cannot be represented as values, without parsing them.
 
-/// Whether a text of JSON may hold what no value can: half of a pair of surrogates, a number beyond
-/// all floats, or a nesting of more than 200 levels. One look over the bytes; it errs on the side
-/// of suspicion.
+/// Whether a JSON text may have a part that cannot be represented: a lone surrogate, a number
+/// beyond the range of floats, or a nesting of more than 200 levels. One pass over the bytes, with
+/// false positives but no false negatives.
 pub(crate) fn may_be_unreadable(text: &str) -> bool {
     let mut bytes = text.bytes();
     let (mut depth, mut digits, mut power) = (0_usize, 0_usize, false);

@@ -1,4 +1,4 @@
-//! Handing writes to the thread that makes them.
+//! The queue of the thread that writes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,15 +10,15 @@ use sessile_session::SessionError;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 use crate::batch::{Batch, is_refusal};
-use crate::failure::{closed, doing};
+use crate::failure::{closed, failed_to};
 use crate::layout::Layout;
 use crate::writing_thread::{Message, Task, WritingThread};
 
 /// Queue capacity. When it is full, callers wait for a free slot.
 const LONGEST_QUEUE: usize = 4096;
 
-/// Hands writes to the thread. The thread ends, after what was handed over, when this is dropped or
-/// closed.
+/// The queue of the writing thread. When this is closed or dropped, the thread commits what is in
+/// the queue and ends.
 pub(crate) struct Writer {
     queue: mpsc::Sender<Message>,
     is_closed: AtomicBool,
@@ -27,11 +27,11 @@ pub(crate) struct Writer {
     thread: Arc<Mutex<Option<Handle>>>,
 }
 
-/// The thread; it ends with what closing the file came to.
+/// The thread; it returns the result of closing the file.
 type Handle = thread::JoinHandle<Result<(), SessionError>>;
 
 impl Writer {
-    /// Starts the thread; a transaction waits at most so long for other processes.
+    /// Starts the thread. A transaction waits at most `timeout` for the locks of other processes.
     pub(crate) fn start(
         connection: Connection,
         layout: Layout,
@@ -41,12 +41,12 @@ impl Writer {
         let thread = thread::Builder::new()
             .name("sessile-sqlite-writer".to_owned())
             .spawn(move || WritingThread::new(connection, layout, timeout).run(waiting))
-            .map_err(doing("start the writing thread"))?;
+            .map_err(failed_to("start the writing thread"))?;
         Ok(Self { queue, is_closed: AtomicBool::new(false), thread: Arc::new(Mutex::new(Some(thread))) })
     }
 
-    /// Does `work` in a transaction, alone or with others; answers after the commit. The work may
-    /// be done twice, if a transaction fails.
+    /// Does `work` in a transaction, alone or with other writes, and returns after the commit. The
+    /// work is done again if the transaction of a batch fails.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         work: impl Fn(&mut Batch<'_>) -> Result<T, SessionError> + Send + 'static,
@@ -61,21 +61,21 @@ impl Writer {
         answer.await.map_err(|_| ended())?
     }
 
-    /// Waits until everything that was handed over is written, folds the file's `-wal` companion
-    /// into the file, and closes the connection. Closing it again does nothing.
+    /// Waits until everything in the queue is written, moves the write-ahead log into the file, and
+    /// closes the connection. Closing it again does nothing.
     pub(crate) async fn close(&self) -> Result<(), SessionError> {
         let mut thread = self.thread.clone().lock_owned().await;
         self.is_closed.store(true, Ordering::Release);
         if thread.is_none() {
             return Ok(());
         }
-        // If it cannot be sent the thread has ended, and joining it tells why.
+        // If it cannot be sent, the thread has ended, and joining it returns why.
         drop(self.queue.send(Message::Close).await);
         let joined = tokio::task::spawn_blocking(move || match thread.take() {
             Some(thread) => thread.join().map_err(|_| ended())?,
             None => Ok(()),
         });
-        joined.await.map_err(doing("close the SQLite file"))?
+        joined.await.map_err(failed_to("close the SQLite file"))?
     }
 }
 
@@ -107,8 +107,8 @@ impl<T: Send, Work: Fn(&mut Batch<'_>) -> Result<T, SessionError> + Send> Task f
             (None, Some(answer)) => answer,
             (None, None) => Err(ended()),
         };
-        drop(work); // first: then an event in the answer is the caller's alone, who may change it without a copy
-        // The caller may have gone away: what was committed stays committed.
+        drop(work); // first: then the answer has the only reference to its event, which is changed without a copy
+        // The caller may have stopped waiting: what is committed stays committed.
         drop(reply.send(answer));
     }
 }

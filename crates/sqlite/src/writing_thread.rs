@@ -1,4 +1,4 @@
-//! The one thread that writes: everything that waits is committed together.
+//! Group commit: the one thread that writes commits everything in its queue in one transaction.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use tokio::sync::mpsc;
 use crate::batch::Batch;
 use crate::cache::Cache;
 use crate::connection::begin_writing;
-use crate::failure::doing;
+use crate::failure::failed_to;
 use crate::layout::Layout;
 
-/// How many writes are committed together at the most.
+/// The largest number of writes that are committed together.
 const LARGEST_BATCH: usize = 512;
 
-/// How long closing waits for other processes that use the file, before it leaves the folding of
-/// the file to them.
+/// How long closing waits for other processes that use the file, before it leaves the checkpoint to
+/// them.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What the thread is told.
+/// A message to the thread.
 pub(crate) enum Message {
     Write(Box<dyn Task>),
-    /// Nothing more is to be taken; what waits already is to be written.
+    /// Accept nothing more, write what is in the queue, and end.
     Close,
 }
 
@@ -33,7 +33,7 @@ pub(crate) trait Task: Send {
     /// Does the work. An error means that the transaction must not be committed.
     fn perform(&mut self, batch: &mut Batch<'_>) -> Result<(), SessionError>;
 
-    /// Tells who waits what came of it.
+    /// Answers the caller, after the commit or with the error that prevented it.
     fn finish(self: Box<Self>, failed: Option<SessionError>);
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct WritingThread {
     connection: Connection,
     layout: Layout,
     cache: Cache,
-    /// How long a transaction waits for other processes.
+    /// How long a transaction waits for the locks of other processes.
     timeout: Duration,
 }
 
@@ -50,7 +50,7 @@ impl WritingThread {
         Self { connection, layout, cache: Cache::default(), timeout }
     }
 
-    /// Writes what it is told until it is closed, or until its senders are gone.
+    /// Writes until it receives [`Message::Close`], or until all senders are dropped.
     pub(crate) fn run(mut self, mut waiting: mpsc::Receiver<Message>) -> Result<(), SessionError> {
         let mut is_closing = false;
         while let Some(first) = waiting.blocking_recv() {
@@ -71,38 +71,38 @@ impl WritingThread {
             }
         }
         match is_closing {
-            true => self.fold(),
+            true => self.checkpoint(),
             false => Ok(()),
         }
     }
 
-    /// Folds the file's companion into it, and closes the connection. If another process is in the
-    /// way, the last one that closes the file does it.
-    fn fold(self) -> Result<(), SessionError> {
+    /// Moves the write-ahead log into the file, and closes the connection. If another process uses
+    /// the file, the last one that closes it does this.
+    fn checkpoint(self) -> Result<(), SessionError> {
         let Self { connection, .. } = self;
         connection
             .busy_timeout(CLOSE_TIMEOUT)
             .and_then(|()| connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())))
-            .map_err(doing("fold the SQLite file"))?;
-        connection.close().map_err(|(_, error)| doing("close the SQLite file")(error))
+            .map_err(failed_to("move the write-ahead log into the SQLite file"))?;
+        connection.close().map_err(|(_, error)| failed_to("close the SQLite file")(error))
     }
 
     /// Does all tasks in one transaction, and answers them.
     fn commit_together(&mut self, mut tasks: Vec<Box<dyn Task>>) {
         match self.commit(&mut tasks) {
             Ok(()) => tasks.into_iter().for_each(|task| task.finish(None)),
-            // Nothing was done, and waiting again for each would add up.
+            // Another process holds the lock. Waiting for it again for each task would add up.
             Err(Failed::ToBegin(error)) => {
                 let error = Arc::new(error);
                 tasks.into_iter().for_each(|task| task.finish(Some(shared(&error))));
             }
-            // One bad write must not fail its neighbours: each for itself.
+            // One bad write must not fail the others of its batch: commit each on its own.
             Err(Failed::ToCommit(_)) => self.commit_each(tasks),
         }
     }
 
-    /// Does each task in a transaction of its own. If none can be begun, the tasks that are left
-    /// fail with it.
+    /// Does each task in a transaction of its own. If one cannot be begun, all remaining tasks fail
+    /// with the same error.
     fn commit_each(&mut self, tasks: Vec<Box<dyn Task>>) {
         let mut refused = None;
         for task in tasks {
@@ -121,18 +121,18 @@ impl WritingThread {
         }
     }
 
-    /// Does all tasks in one transaction. If one of them fails it is rolled back, and what is known
-    /// of its rows is forgotten. So it is if one of them panics: the thread must go on for the
-    /// others.
+    /// Does all tasks in one transaction. If one of them fails, the transaction is rolled back and
+    /// the cache is emptied. The same happens if one of them panics: the thread must go on.
     fn commit(&mut self, tasks: &mut [Box<dyn Task>]) -> Result<(), Failed> {
         let Self { connection, layout, cache, timeout } = self;
         let begun = begin_writing(connection, *timeout);
-        let transaction = begun.map_err(|error| Failed::ToBegin(doing("begin a transaction")(error)))?;
+        let transaction = begun.map_err(|error| Failed::ToBegin(failed_to("begin a transaction")(error)))?;
         let performed = catch_unwind(AssertUnwindSafe(|| perform(&transaction, *layout, cache, tasks)));
         let panicked =
             |_| Err(SessionError::Backend { action: "write", source: "the write panicked".into() });
-        let done =
-            performed.unwrap_or_else(panicked).and_then(|()| transaction.commit().map_err(doing("commit")));
+        let done = performed
+            .unwrap_or_else(panicked)
+            .and_then(|()| transaction.commit().map_err(failed_to("commit")));
         done.map_err(|error| {
             cache.forget();
             Failed::ToCommit(error)
@@ -140,7 +140,7 @@ impl WritingThread {
     }
 }
 
-/// How far a transaction came that failed. Nothing of it is done.
+/// The step at which a transaction failed. Nothing of it is stored.
 enum Failed {
     ToBegin(SessionError),
     ToCommit(SessionError),

@@ -1,4 +1,4 @@
-//! Processes that are killed, that write at the same time, or that run out of room.
+//! Processes that are killed, that write at the same time, or that run out of disk space.
 //!
 //! This program is its own child: with `SESSILE_TEST_CHILD` set it is not a list of tests but a
 //! program that writes, see `crash/child.rs`. To add a test, write an `async fn` that takes a path
@@ -87,9 +87,9 @@ async fn killed_at_random_moments_every_acknowledged_event_is_there_once(path: P
             process.wait_for_a_line();
         }
         std::thread::sleep(chance.between(Duration::from_millis(5), Duration::from_millis(150)));
-        let said = process.kill();
-        assert_eq!(said.failed, [], "round {round}");
-        file.acknowledged(said.acknowledged);
+        let output = process.kill();
+        assert_eq!(output.failed, [], "round {round}");
+        file.acknowledged(output.acknowledged);
         file.check().await;
         file.append_to_all(&format!("after-r{round}")).await;
     }
@@ -117,9 +117,9 @@ async fn processes_may_open_a_new_file_at_the_same_time(path: PathBuf) {
     let processes: Vec<_> =
         (0..8).map(|n| Process::appending(file.path(), &format!("p{n}"), 1, 1, &SESSIONS)).collect();
     for process in processes {
-        let said = process.finish();
-        assert_eq!(said.not_opened, None);
-        file.acknowledged(said.acknowledged);
+        let output = process.finish();
+        assert_eq!(output.not_opened, None);
+        file.acknowledged(output.acknowledged);
     }
     assert_eq!(file.check().await, 8);
 }
@@ -129,9 +129,9 @@ async fn processes_appending_at_the_same_time_lose_nothing(path: PathBuf) {
     let processes: Vec<_> =
         (0..4).map(|n| Process::appending(file.path(), &format!("p{n}"), 4, 25, &SESSIONS[..1])).collect();
     for process in processes {
-        let said = process.finish();
-        assert_eq!((said.acknowledged.len(), said.failed), (100, vec![]));
-        file.acknowledged(said.acknowledged);
+        let output = process.finish();
+        assert_eq!((output.acknowledged.len(), output.failed), (100, vec![]));
+        file.acknowledged(output.acknowledged);
     }
     assert_eq!(file.check().await, 400);
 }
@@ -158,24 +158,24 @@ async fn processes_migrate_an_old_file_at_the_same_time(path: PathBuf) {
     let processes: Vec<_> =
         (0..8).map(|n| Process::appending(file.path(), &format!("p{n}"), 2, 5, &SESSIONS)).collect();
     for process in processes {
-        let said = process.finish();
-        assert_eq!((said.not_opened, said.acknowledged.len(), said.failed), (None, 10, vec![]));
-        file.acknowledged(said.acknowledged);
+        let output = process.finish();
+        assert_eq!((output.not_opened, output.acknowledged.len(), output.failed), (None, 10, vec![]));
+        file.acknowledged(output.acknowledged);
     }
     assert_eq!(file.check().await, 80);
 }
 
-/// The room is the size that files may have: a write beyond it fails, often in its middle.
+/// The limit is the size of files: a write beyond it fails, often half-way.
 async fn a_full_disk_or_an_interrupted_commit_changes_nothing(path: PathBuf) {
     let mut file = File::new(path);
     file.append_to_all("before").await;
     for (round, kilobytes) in [300, 500, 900].into_iter().enumerate() {
         let name = format!("r{round}");
         let process = Process::appending_with_room(file.path(), &name, 8, 1000, &SESSIONS, kilobytes);
-        let said = process.finish();
-        assert_eq!(said.failed.len(), 8, "no task finds room for all of its events");
-        file.acknowledged(said.acknowledged);
-        file.refused(said.failed);
+        let output = process.finish();
+        assert_eq!(output.failed.len(), 8, "no task finds room for all of its events");
+        file.acknowledged(output.acknowledged);
+        file.refused(output.failed);
         file.check().await;
         file.append_to_all(&format!("after-{name}")).await;
     }
@@ -183,8 +183,8 @@ async fn a_full_disk_or_an_interrupted_commit_changes_nothing(path: PathBuf) {
 
 async fn without_any_room_opening_is_an_error(path: PathBuf) {
     let mut file = File::new(path);
-    let said = Process::appending_with_room(file.path(), "first", 1, 1, &SESSIONS, 0).finish();
-    assert!(said.acknowledged.is_empty() && said.not_opened.is_some(), "{said:?}");
+    let output = Process::appending_with_room(file.path(), "first", 1, 1, &SESSIONS, 0).finish();
+    assert!(output.acknowledged.is_empty() && output.not_opened.is_some(), "{output:?}");
     file.append_to_all("after").await;
     assert_eq!(file.check().await, 4);
 }
@@ -192,8 +192,8 @@ async fn without_any_room_opening_is_an_error(path: PathBuf) {
 /// The disk is a real one, if small.
 async fn a_full_disk_refuses_and_loses_nothing_until_there_is_room(path: PathBuf) {
     let disk = tempfile::tempdir().expect("a temporary folder is made");
-    let said = Process::filling_a_disk(&path, disk.path()).finish();
-    let found = said.checked.expect("everything is looked for");
+    let output = Process::filling_a_disk(&path, disk.path()).finish();
+    let found = output.checked.expect("everything is looked for");
     assert!(found > 10, "{found} events found room");
 }
 
@@ -204,9 +204,9 @@ async fn a_file_or_folder_that_may_not_be_written_is_refused_untouched(path: Pat
     let refusal = |what: &Path, mode: u32, path: &Path| {
         let before = std::fs::metadata(what).expect("it is there").permissions();
         std::fs::set_permissions(what, Permissions::from_mode(mode)).expect("it is ours");
-        let said = Process::opening(path).finish();
+        let output = Process::opening(path).finish();
         std::fs::set_permissions(what, before).expect("it is ours");
-        said.refused.clone().unwrap_or_else(|| panic!("{} may not be opened: {said:?}", path.display()))
+        output.refused.clone().unwrap_or_else(|| panic!("{} may not be opened: {output:?}", path.display()))
     };
     // The thread that writes closes the file a moment after its service is dropped.
     while file.path().with_extension("db-wal").exists() {
@@ -222,7 +222,7 @@ async fn a_file_or_folder_that_may_not_be_written_is_refused_untouched(path: Pat
     assert!(refusal(&folder, 0o555, &folder.join("new.db")).contains("may file and folder be written?"));
     assert!(!folder.join("new.db").exists());
     assert_eq!(std::fs::read(file.path()).expect("it can be read"), contents);
-    let said = Process::opening(file.path()).finish();
-    assert_eq!(said.checked, Some(0), "with its rights back it opens: {said:?}");
+    let output = Process::opening(file.path()).finish();
+    assert_eq!(output.checked, Some(0), "with its rights back it opens: {output:?}");
     assert_eq!(file.check().await, 4);
 }

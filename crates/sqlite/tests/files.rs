@@ -1,5 +1,5 @@
-//! Files as they are found: reopened, foreign, broken, unwritable. What is done with them is in
-//! `files/`.
+//! Files in every condition: reopened, foreign, corrupt, read-only. The operations on them are
+//! tested in `files/`.
 
 #[path = "files/batches.rs"]
 mod batches;
@@ -140,7 +140,7 @@ async fn the_old_pickle_format_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_no_database_of_ours_is_refused_untouched() {
+async fn a_file_that_is_not_a_database_of_ours_is_refused_untouched() {
     let path = new_file();
     std::fs::write(&path, "this is a text, and long enough not to be taken for an empty database file")
         .unwrap();
@@ -274,7 +274,7 @@ async fn a_list_names_its_corrupt_sessions_and_shows_the_others() {
 }
 
 #[tokio::test]
-async fn a_session_without_a_readable_time_is_told_of_in_a_list() {
+async fn a_list_names_a_session_without_a_readable_time() {
     use sessile_session::ListSessions;
     let path = new_file();
     let service = service(&path).await;
@@ -298,7 +298,7 @@ async fn a_session_without_a_readable_time_is_told_of_in_a_list() {
             (good, bad),
             (["a", "b", "c"].map(str::to_owned).into(), ["late", "later"].map(str::to_owned).into())
         );
-        // Where no page could end, the list fails by name and does not stop in silence.
+        // Where no page could end, the list fails and names the session, instead of ending early.
         let first = ListSessions { page_size: 1, ..whole };
         match service.list(&first).await {
             Ok(page) => assert!(!newest_first && page.sessions.len() == 1),

@@ -5,7 +5,7 @@ use rcgen::{
     date_time_ymd,
 };
 
-/// Somebody who signs certificates.
+/// A certificate authority.
 pub(crate) struct Authority {
     pub(crate) certificate: String,
     issuer: Issuer<'static, KeyPair>,
@@ -44,7 +44,7 @@ impl Authority {
     }
 }
 
-/// A certificate that signs itself, as `openssl req -x509` makes it: it may sign others too.
+/// A self-signed certificate as `openssl req -x509` makes it, which is also a CA certificate.
 pub(crate) fn self_signed(names: &[&str], last_year: i32) -> Identity {
     let key = new_key();
     let mut certificate = params("server", names);

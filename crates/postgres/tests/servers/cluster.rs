@@ -38,7 +38,7 @@ impl Cluster {
         self.url_of("postgres", "127.0.0.1")
     }
 
-    /// The URL of a user who knows the server by this name.
+    /// The URL for a user, with this name of the host.
     pub(crate) fn url_of(&self, user: &str, host: &str) -> String {
         format!("postgresql://{user}@{host}:{}/postgres", self.port)
     }
@@ -107,7 +107,7 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         let stopped = command(&tool("pg_ctl"), &["-D", &self.data(), "-m", "immediate", "stop"]).output();
         let removed = command("rm", &["-r", &self.folder.display().to_string()]).output();
-        drop((stopped, removed)); // a folder that stays behind is no reason to fail
+        drop((stopped, removed)); // a folder that is left over must not fail the test
     }
 }
 

@@ -27,8 +27,8 @@ fn event(id: &str) -> Event {
     event
 }
 
-/// Appends until told to stop; notes what was acknowledged. Refusals are what a dead server makes
-/// of them.
+/// Appends until it is stopped, and collects the acknowledged events. Errors are expected while the
+/// server is down.
 async fn append_until(
     stop: Arc<AtomicBool>,
     service: SessionService,
@@ -102,10 +102,10 @@ async fn check(url: &str, acknowledged: &BTreeSet<String>) {
             .expect("the session exists");
         let versions: Vec<u64> = read.events().iter().map(|event| event.version).collect();
         assert_eq!(versions, Vec::from_iter(1..=read.version()), "no gaps");
-        let told = service.state_at(&key(session), read.version()).await.expect("the history is read");
+        let computed = service.state_at(&key(session), read.version()).await.expect("the history is read");
         let now = read.state().iter().filter(|(key, _)| !key.contains(':'));
         assert!(
-            now.eq(told.iter().map(|(key, value)| (key.as_str(), value))),
+            now.eq(computed.iter().map(|(key, value)| (key.as_str(), value))),
             "the state is the fold of the events"
         );
         let own: BTreeSet<String> =

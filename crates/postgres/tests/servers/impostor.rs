@@ -1,4 +1,4 @@
-//! A server that shows somebody else's certificate, whose key it does not have.
+//! A server that presents the certificate of another server, without its private key.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -12,7 +12,7 @@ use rustls::{ServerConfig, ServerConnection};
 
 use crate::certificates::Identity;
 
-/// Starts it, for one caller; returns its port.
+/// Starts it for one connection; returns its port.
 pub(crate) fn start(stolen_certificate: &str, own: &Identity) -> u16 {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let chain = CertificateDer::pem_slice_iter(stolen_certificate.as_bytes())
@@ -28,11 +28,11 @@ pub(crate) fn start(stolen_certificate: &str, own: &Identity) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let port = listener.local_addr().expect("it has an address").port();
     std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("somebody calls");
+        let (mut stream, _) = listener.accept().expect("a client connects");
         stream.read_exact(&mut [0; 8]).expect("the caller asks for TLS");
         stream.write_all(b"S").expect("the caller listens");
         let mut connection = ServerConnection::new(Arc::new(config)).expect("a connection");
-        // It ends when the caller finds out.
+        // The handshake fails when the client checks the signature.
         drop(connection.complete_io(&mut stream));
     });
     port

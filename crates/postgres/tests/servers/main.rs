@@ -1,4 +1,4 @@
-//! What happens with a server: it is killed, it goes away and comes back, it wants encrypted
+//! Tests with a server of their own: it is killed, stopped and started, and requires encrypted
 //! connections.
 
 mod certificates;

@@ -1,4 +1,4 @@
-//! A server that goes away, comes back, and is cut off while it works.
+//! A server that is stopped and started, and whose connections are cut while it works.
 
 use std::time::Duration;
 
@@ -69,7 +69,8 @@ async fn a_commit_that_the_server_took_with_it_is_in_doubt_and_can_be_repeated()
     let cluster = Cluster::start();
     let service = service(&format!("{}?pool_timeout=5", cluster.url())).await;
     service.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
-    // Somebody holds the session, so that the append waits in the server when it is killed.
+    // Another transaction locks the session, so that the append is waiting when the server is
+    // killed.
     let (holder, connection) = tokio_postgres::connect(&cluster.url(), NoTls).await.unwrap();
     tokio::spawn(connection);
     holder.batch_execute("BEGIN; SELECT 1 FROM sessions FOR UPDATE").await.unwrap();
@@ -94,8 +95,7 @@ async fn a_commit_whose_answer_is_lost_is_done_once() {
     let proxy = Proxy::start(cluster.port()).await;
     let url = format!("postgresql://postgres@127.0.0.1:{}/postgres?sslmode=disable", proxy.port());
     let service = service(&url).await;
-    // Statements are known to both ends after their first use, so that the next answer is that of a
-    // commit.
+    // Statements are prepared after their first use, so that the next answer is that of a commit.
     for id in ["s", "gone"] {
         service.create(CreateSession::new("shop", "ada").with_id(id)).await.unwrap();
     }
@@ -121,7 +121,7 @@ async fn a_commit_whose_answer_is_lost_is_done_once() {
 async fn a_creation_or_a_write_of_shared_state_whose_answer_is_lost_is_done_once_and_answered() {
     let cluster = Cluster::start();
     let proxy = Proxy::start(cluster.port()).await;
-    // One connection, so that a statement that was used once is known on it.
+    // One connection, so that a statement that was used once is already prepared on it.
     let url =
         format!("postgresql://postgres@127.0.0.1:{}/postgres?sslmode=disable&pool_size=1", proxy.port());
     let service = service(&url).await;
@@ -176,7 +176,11 @@ async fn what_cannot_be_repeated_or_gets_no_answer_is_reported_as_in_doubt() {
     proxy.mend();
     service.write_app_state("shop", json!({"later": 2})).await.unwrap();
     let repeated = service.write_state(write()).await.unwrap();
-    assert_eq!(json!(*repeated.state), json!({"n": 1}), "it was done, and tells what it did then");
+    assert_eq!(
+        json!(*repeated.state),
+        json!({"n": 1}),
+        "it was committed, and the retry returns that result"
+    );
     assert_eq!(json!(service.app_state("shop").await.unwrap()), json!({"n": 1, "later": 2}));
 }
 

@@ -1,4 +1,4 @@
-//! A stretch of network between a caller and a server, which can be cut at the worst moment.
+//! A proxy between client and server that can cut the connection at the worst moment.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -12,9 +12,9 @@ pub(crate) struct Proxy {
 }
 
 struct Cuts {
-    /// Whether the next answer is lost.
+    /// Whether the next answer is dropped.
     next: AtomicBool,
-    /// How many answers are carried before all others are lost.
+    /// How many answers are forwarded before all others are dropped.
     left: AtomicI64,
 }
 
@@ -23,10 +23,10 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
         let port = listener.local_addr().expect("it has an address").port();
         let cuts = Arc::new(Cuts { next: AtomicBool::new(false), left: AtomicI64::new(i64::MAX) });
-        let told = cuts.clone();
+        let shared_cuts = cuts.clone();
         tokio::spawn(async move {
             while let Ok((caller, _)) = listener.accept().await {
-                tokio::spawn(carry(caller, server, told.clone()));
+                tokio::spawn(carry(caller, server, shared_cuts.clone()));
             }
         });
         Self { port, cuts }
@@ -36,17 +36,17 @@ impl Proxy {
         self.port
     }
 
-    /// Loses the next answer of the server, after the server has given it, and cuts the connection.
+    /// Drops the next answer of the server, after the server has sent it, and cuts the connection.
     pub(crate) fn lose_the_next_answer(&self) {
         self.cuts.next.store(true, Ordering::SeqCst);
     }
 
-    /// Carries so many answers of the server, then loses all others as if each were the next.
+    /// Forwards this many answers of the server, then drops all others.
     pub(crate) fn lose_all_answers_after(&self, count: i64) {
         self.cuts.left.store(count, Ordering::SeqCst);
     }
 
-    /// Carries all answers again.
+    /// Forwards all answers again.
     pub(crate) fn mend(&self) {
         self.cuts.left.store(i64::MAX, Ordering::SeqCst);
     }

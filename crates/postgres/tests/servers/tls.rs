@@ -18,7 +18,7 @@ struct Server {
     certificate: String,
 }
 
-/// Who may come in, and how. `postgres` comes from anywhere.
+/// The `pg_hba.conf`: which users may connect, and how. `postgres` may from anywhere.
 const RULES: &str = "
     local all all trust
     host all postgres 127.0.0.1/32 trust
@@ -175,18 +175,18 @@ async fn options_say_the_same_as_a_url() {
 }
 
 #[tokio::test]
-async fn a_certificate_of_a_stranger_is_refused() {
+async fn a_certificate_from_an_untrusted_issuer_is_refused() {
     let server = Server::shared();
     for mode in ["require", "verify-ca", "verify-full"] {
         let parameters = format!("sslmode={mode}&sslrootcert={{stranger.pem}}");
         let reason = refusal(&server.url("postgres", "localhost", &parameters)).await;
-        assert!(reason.contains("nobody in sslrootcert signed"), "{mode}: {reason}");
+        assert!(reason.contains("no certificate in sslrootcert signed"), "{mode}: {reason}");
     }
     let prefer = server.url("postgres", "localhost", "sslmode=prefer&sslrootcert={stranger.pem}");
     assert!(!encrypted(&prefer).await, "prefer goes on in plain, as libpq does");
     let reason =
         refusal(&server.url("only_tls", "localhost", "sslmode=prefer&sslrootcert={stranger.pem}")).await;
-    assert!(reason.contains("nobody in sslrootcert signed"), "{reason}");
+    assert!(reason.contains("no certificate in sslrootcert signed"), "{reason}");
 }
 
 #[tokio::test]
@@ -210,12 +210,12 @@ async fn an_impostor_with_the_right_certificate_and_another_key_is_refused() {
         let (_, after) = url.split_once("localhost:").unwrap();
         let url = format!("postgresql://postgres@localhost:{port}{}", &after[after.find('/').unwrap()..]);
         let reason = refusal(&url).await;
-        assert!(reason.contains("may not be the server you mean"), "{reason}");
+        assert!(reason.contains("this may not be the right server"), "{reason}");
     }
 }
 
 #[tokio::test]
-async fn a_server_without_tls_is_used_in_plain_only_if_that_may_be() {
+async fn a_server_without_tls_is_used_unencrypted_only_if_the_mode_allows_it() {
     let server = Server::shared();
     let plain = Cluster::start();
     let url = |mode: &str| {
@@ -233,7 +233,7 @@ async fn a_server_without_tls_is_used_in_plain_only_if_that_may_be() {
 }
 
 #[tokio::test]
-async fn a_server_that_wants_tls_gets_it() {
+async fn a_server_that_requires_tls_gets_it() {
     let server = Server::shared();
     let reason = refusal(&server.url("only_tls", "localhost", "sslmode=disable")).await;
     assert!(reason.contains("pg_hba.conf") && reason.contains("sslmode=require"), "{reason}");
@@ -243,7 +243,7 @@ async fn a_server_that_wants_tls_gets_it() {
 }
 
 #[tokio::test]
-async fn a_server_that_wants_no_tls_is_used_in_plain_only_if_that_may_be() {
+async fn a_server_that_refuses_tls_is_used_unencrypted_only_if_the_mode_allows_it() {
     let server = Server::shared();
     for mode in ["disable", "allow", "prefer"] {
         assert!(
@@ -256,7 +256,7 @@ async fn a_server_that_wants_no_tls_is_used_in_plain_only_if_that_may_be() {
 }
 
 #[tokio::test]
-async fn a_server_that_wants_a_certificate_gets_it() {
+async fn a_server_that_requires_a_certificate_gets_it() {
     let server = Server::shared();
     let url = |parameters: &str| server.url("with_certificate", "localhost", parameters);
     assert!(encrypted(&url("sslmode=require&sslcert={user.pem}&sslkey={user.key}")).await);
@@ -311,10 +311,10 @@ async fn a_local_socket_needs_no_tls() {
     assert!(!encrypted(&server.url("postgres", &folder, "sslmode=verify-full&sslrootcert={root.pem}")).await);
 }
 
-/// The test runs itself again where the operating system's roots are others, since they are read
-/// from a variable of the process.
+/// The test runs itself again in a process whose environment names other roots of the operating
+/// system, because they are read from an environment variable.
 #[tokio::test]
-async fn the_operating_system_is_trusted_when_told_to() {
+async fn the_roots_of_the_operating_system_are_trusted_if_asked_for() {
     const INSIDE: &str = "SESSILE_TEST_SYSTEM_ROOTS";
     if let Ok(url) = std::env::var(INSIDE) {
         return assert!(encrypted(&url).await);
@@ -323,7 +323,7 @@ async fn the_operating_system_is_trusted_when_told_to() {
     let url = server.url("postgres", "localhost", "sslrootcert=system");
     for (roots, is_trusted) in [("root.pem", true), ("stranger.pem", false)] {
         let again = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "tls::the_operating_system_is_trusted_when_told_to"])
+            .args(["--exact", "tls::the_roots_of_the_operating_system_are_trusted_if_asked_for"])
             .env(INSIDE, &url)
             .env("SSL_CERT_FILE", server.path(roots))
             .env_remove("SSL_CERT_DIR")
@@ -334,13 +334,13 @@ async fn the_operating_system_is_trusted_when_told_to() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_meant_is_refused_by_name() {
+async fn contradictory_or_incomplete_options_are_refused_by_name() {
     let server = Server::shared();
     server.file("empty.pem", "");
-    for (parameters, said) in [
+    for (parameters, expected) in [
         ("sslmode=always", "sslmode=always is unknown; it is one of disable, allow, prefer"),
         ("ssl=true", "sslmode=true is unknown"),
-        ("ssl=require&sslmode=prefer", "say different things"),
+        ("ssl=require&sslmode=prefer", "sslmode and ssl differ"),
         ("sslmode=verify-full", "need sslrootcert"),
         ("sslmode=verify-ca", "need sslrootcert"),
         ("sslmode=require&sslrootcert=system", "use it with sslmode=verify-full"),
@@ -356,6 +356,6 @@ async fn what_cannot_be_meant_is_refused_by_name() {
         ("sslcrl=x", "sslcrl"),
     ] {
         let reason = refusal(&server.url("postgres", "localhost", parameters)).await;
-        assert!(reason.contains(said), "{parameters}: {reason}");
+        assert!(reason.contains(expected), "{parameters}: {reason}");
     }
 }

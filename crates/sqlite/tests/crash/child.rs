@@ -1,5 +1,5 @@
 //! What a child process does. It says what happened on its standard output, a line for each, and
-//! only after it happened: see `Said` for the lines.
+//! only after it happened: see `ChildOutput` for the lines.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -85,7 +85,7 @@ async fn fill(path: &Path, disk: &Path) {
         n += 1;
     };
     assert!(matches!(error, SessionError::Unavailable { .. }), "{error:?}");
-    assert!(error.to_string().contains("the disk is full; make room"), "{error}");
+    assert!(error.to_string().contains("the disk is full; free some space"), "{error}");
     let read = service.get(&key("s0"), EventWindow::ALL).await.expect("what is there can be read");
     assert_eq!(read.expect("the session exists").version(), n, "what was refused is not there");
     let again = service.append_to(&key("s0"), event(&id)).await;

@@ -30,7 +30,7 @@ pub(crate) fn event(id: &str) -> Event {
     Event { id: id.to_owned(), ..Event::new("agent").with_actions(EventActions::from_delta(delta)) }
 }
 
-/// A file, and what its writers were told.
+/// A file, and the answers that its writers got.
 pub(crate) struct File {
     path: PathBuf,
     /// Session and id of events that must be there.
@@ -148,15 +148,15 @@ pub(crate) async fn create(service: &SessionService, session: &str) {
     }
 }
 
-/// A session's version, events and state must tell the same story.
+/// A session's version, events and state must agree.
 async fn check_session(service: &SessionService, session: &Session) {
     let (key, version) = (session.key(), session.version());
     let versions = session.events().iter().map(|event| event.version);
     assert!(versions.eq(1..=version), "{key} at {version} has gaps: {:?}", session.events());
     let mut own = session.state().to_map();
     own.retain(|key, _| !key.starts_with("user:") && !key.starts_with("app:"));
-    let told = service.state_at(key, version).await.expect("the history is read");
-    assert_eq!(Value::from(own), json!(told), "{key}: its state is what its events made");
+    let computed = service.state_at(key, version).await.expect("the history is read");
+    assert_eq!(Value::from(own), json!(computed), "{key}: its state is what its events made");
     let last = session.events().last().map(|event| event.id.clone());
     assert_eq!(session.state().get::<String>("last"), last, "{key}: the last event wins");
 }

@@ -16,9 +16,9 @@ pub(crate) struct Process {
     text: String,
 }
 
-/// What a child said, in the order of its lines.
+/// The output of a child, in the order of its lines.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct ChildOutput {
     /// Session and id of each event whose append returned: `acknowledged <session> <event>`.
     pub(crate) acknowledged: Vec<(String, String)>,
     /// Session and id of each event whose append was an error: `failed <session> <event> <error>`.
@@ -66,8 +66,8 @@ impl Process {
 
     /// One that fills a small disk of its own, on which it works with a copy of the file.
     pub(crate) fn filling_a_disk(path: &Path, folder: &Path) -> Self {
-        // A disk of its own needs a view of the file system of its own; whoever is not root is made
-        // the root of that view first. Where even that is forbidden, the test fails.
+        // Mounting a disk needs a mount namespace; a user other than root becomes the root of a
+        // user namespace first. Where even that is forbidden, the test fails.
         let script = "mount -t tmpfs -o size=2m tmpfs \"$0\" && exec \"$@\"";
         let mut command = Command::new("unshare");
         if !is_root() {
@@ -98,49 +98,51 @@ impl Process {
         Self { child, output, text: String::new() }
     }
 
-    /// Waits until the child has said something.
+    /// Waits for the first output of the child.
     pub(crate) fn wait_for_a_line(&mut self) {
         let read = self.output.read_line(&mut self.text).expect("the output is read");
         assert_ne!(read, 0, "the child ends by itself");
     }
 
     /// Kills the child at once, without giving it a chance to tidy up.
-    pub(crate) fn kill(mut self) -> Said {
+    pub(crate) fn kill(mut self) -> ChildOutput {
         self.child.kill().expect("the child is killed");
-        let (said, status) = self.end();
+        let (output, status) = self.end();
         assert_eq!(status.code(), None, "the child ended by itself, before it was killed");
-        said
+        output
     }
 
     /// Waits for the child to end by itself.
-    pub(crate) fn finish(self) -> Said {
-        let (said, status) = self.end();
-        assert!(status.success(), "{status}; {said:?}");
-        said
+    pub(crate) fn finish(self) -> ChildOutput {
+        let (output, status) = self.end();
+        assert!(status.success(), "{status}; {output:?}");
+        output
     }
 
-    fn end(mut self) -> (Said, ExitStatus) {
+    fn end(mut self) -> (ChildOutput, ExitStatus) {
         self.output.read_to_string(&mut self.text).expect("the output is read");
         let status = self.child.wait().expect("the child has ended");
-        (Said::from_text(&self.text), status)
+        (ChildOutput::from_text(&self.text), status)
     }
 }
 
-impl Said {
+impl ChildOutput {
     fn from_text(text: &str) -> Self {
-        let mut said = Self::default();
+        let mut output = Self::default();
         for line in text.lines() {
             match *line.split(' ').collect::<Vec<_>>() {
-                ["acknowledged", session, id] => said.acknowledged.push((session.to_owned(), id.to_owned())),
-                ["failed", session, id, ..] => said.failed.push((session.to_owned(), id.to_owned())),
-                ["counted", number] => said.counted.push(number.parse().expect("a number")),
-                ["refused", ref why @ ..] => said.refused = Some(why.join(" ")),
-                ["checked", number] => said.checked = Some(number.parse().expect("a number")),
-                ["not-opened", ref why @ ..] => said.not_opened = Some(why.join(" ")),
+                ["acknowledged", session, id] => {
+                    output.acknowledged.push((session.to_owned(), id.to_owned()))
+                }
+                ["failed", session, id, ..] => output.failed.push((session.to_owned(), id.to_owned())),
+                ["counted", number] => output.counted.push(number.parse().expect("a number")),
+                ["refused", ref why @ ..] => output.refused = Some(why.join(" ")),
+                ["checked", number] => output.checked = Some(number.parse().expect("a number")),
+                ["not-opened", ref why @ ..] => output.not_opened = Some(why.join(" ")),
                 _ => panic!("a child says {line:?}"),
             }
         }
-        said
+        output
     }
 }
 

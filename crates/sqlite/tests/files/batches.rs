@@ -68,8 +68,8 @@ async fn writes_behind_a_foreign_lock_fail_together_and_in_time() {
     assert_eq!(service.append_to(&key("s"), setting(json!({"n": 1}))).await.unwrap(), Some(1));
 }
 
-/// How many transactions the file's companion holds: its frames that end one name the size of the
-/// file then.
+/// The number of transactions in the write-ahead log: a frame that ends one has the size of the
+/// file, and other frames have 0.
 fn commits(path: &Path) -> usize {
     let companion = std::fs::read(path.with_extension("db-wal")).expect("there is a companion");
     let page = u32::from_be_bytes(companion[8..12].try_into().expect("four bytes")) as usize;
@@ -205,7 +205,7 @@ async fn a_refused_write_of_shared_state_or_creation_leaves_its_neighbours_as_th
 }
 
 #[tokio::test]
-async fn neighbours_see_what_was_done_before_them_in_the_same_batch() {
+async fn writes_see_earlier_writes_of_the_same_batch() {
     for path in [new_file(), new_v1_file()] {
         let service = service(&path).await;
         let create = CreateSession::new("shop", "ada").with_id("s").with_state(json!({"user:n": 1}));
@@ -245,18 +245,22 @@ async fn neighbours_see_what_was_done_before_them_in_the_same_batch() {
             call(append_it),
             call(create_it),
         ];
-        let told: Vec<_> = together(&path, calls)
+        let answers: Vec<_> = together(&path, calls)
             .await
             .into_iter()
             .map(|result| result.unwrap_or_else(|error| format!("{error:?}").chars().take(8).collect()))
             .collect();
-        assert_eq!(told[0], "NotFound");
-        assert!(told[1].contains(r#""user:n": 1"#), "{}", told[1]);
-        assert_eq!(told[2], "AlreadyE");
-        assert_eq!((&*told[3], &*told[4]), ("1 false", "1 true"));
-        assert_eq!(told[5], r#"3 {"m": 1, "n": 2}"#);
-        assert_eq!((&*told[6], &*told[7]), ("true", "NotFound"));
-        assert!(told[8].contains(r#""user:n": 1"#) && told[8].contains(r#""user:m": 1"#), "{}", told[8]);
+        assert_eq!(answers[0], "NotFound");
+        assert!(answers[1].contains(r#""user:n": 1"#), "{}", answers[1]);
+        assert_eq!(answers[2], "AlreadyE");
+        assert_eq!((&*answers[3], &*answers[4]), ("1 false", "1 true"));
+        assert_eq!(answers[5], r#"3 {"m": 1, "n": 2}"#);
+        assert_eq!((&*answers[6], &*answers[7]), ("true", "NotFound"));
+        assert!(
+            answers[8].contains(r#""user:n": 1"#) && answers[8].contains(r#""user:m": 1"#),
+            "{}",
+            answers[8]
+        );
         let session = stored(&service, "s").await;
         assert_eq!((session.version(), session.versions().user), (0, Some(4)));
     }
@@ -273,7 +277,7 @@ async fn a_known_event_is_answered_whatever_else_would_be_refused() {
     };
     let first = service.append_answering(&key("s"), Append::new(event())).await.unwrap();
     drop(service);
-    // From a file that was opened again: nothing of it is in memory.
+    // From a file that was opened again: its cache is empty.
     let service = SessionService::new(open(&path).await);
     let stale = Expect { session: Some(77), incarnation: Some(Incarnation(7)), ..Expect::default() };
     let guards = Guards::new(OnOverwrite::Refuse).with_absent("n");
@@ -295,7 +299,7 @@ async fn writers_of_one_session_see_everything_that_the_others_append() {
                 tokio::spawn(async move {
                     let mut session = stored(&service, "s").await;
                     for n in 0..40 {
-                        // One of them is left behind by more events than are remembered.
+                        // One of them falls behind by more events than are cached.
                         if writer == 0 && n == 20 {
                             for late in 0..200 {
                                 service.append_to(&key("s"), setting(json!({"late": late}))).await.unwrap();

@@ -94,7 +94,7 @@ async fn every_call_after_it_says_that_the_store_is_closed() {
 }
 
 #[tokio::test]
-async fn closing_by_several_at_once_is_closing() {
+async fn a_store_can_be_closed_by_several_callers_at_once() {
     let path = new_file();
     let service = service(&path).await;
     service.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
@@ -112,7 +112,7 @@ async fn closing_by_several_at_once_is_closing() {
 }
 
 #[tokio::test]
-async fn one_that_reads_the_file_at_the_same_time_is_not_disturbed() {
+async fn closing_does_not_disturb_another_reader_of_the_file() {
     let path = new_file();
     let first = service(&path).await;
     first.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();

@@ -226,7 +226,7 @@ async fn events_that_a_foreign_delete_left_over_are_not_those_of_a_new_session()
 async fn triggers_never_fail_a_foreign_writer() {
     for path in [new_file(), new_v1_file()] {
         let service = service(&path).await;
-        // What google-adk stores for NaN is no JSON; in its second layout an event may have no
+        // What google-adk stores for NaN is not JSON; in its second layout an event may have no
         // data.
         insert_session(&path, "nan", r#"{"a": NaN}"#);
         insert_event(&path, "nan", "e1", r#"'{"actions": {"state_delta": {"a": NaN}}}'"#);
@@ -281,16 +281,17 @@ async fn what_others_wrote_that_is_no_json_refuses_a_change_by_name() {
     assert!(refused.contains("column state of table user_states, row shop/ada"), "{refused}");
     assert_eq!(service.append_to(&key("s"), setting(json!({"own": 1}))).await.unwrap(), Some(1));
 
-    // JSON, and no value can hold it: an answer that needs it is refused before anything is
-    // written.
+    // Valid JSON that cannot be represented as a value: a commit whose answer needs it is refused
+    // before anything is written.
     write_shared(&path, r#"{"x": "\ud800"}"#);
     let user = ScopeKey::User("shop".to_owned(), "ada".to_owned());
     let refused = service.write_user_state("shop", "ada", json!({"y": 1})).await.unwrap_err().to_string();
     assert!(refused.contains("column state of table user_states, row shop/ada"), "{refused}");
-    // The history tells that it was written, and not what: before and after are no values.
+    // The history records that it was written, but not what: neither state can be represented.
     let changes = service.store().scope_changes(&user, ChangeWindow::newest(9)).await.unwrap();
-    let told = changes.iter().map(|change| (change.version, change.change.is_empty(), change.undo.unknown));
-    assert_eq!(told.collect::<Vec<_>>(), [(2, true, true), (1, true, true)]);
+    let recorded =
+        changes.iter().map(|change| (change.version, change.change.is_empty(), change.undo.unknown));
+    assert_eq!(recorded.collect::<Vec<_>>(), [(2, true, true), (1, true, true)]);
     let patch = service.change(&key("s"), Append::new(setting(json!({"own": 2}))), EventWindow::NONE).await;
     assert!(matches!(patch, Err(SessionError::Corrupt { .. })), "{patch:?}");
     assert_eq!(service.append_to(&key("s"), setting(json!({"user:y": 1}))).await.unwrap(), Some(2));

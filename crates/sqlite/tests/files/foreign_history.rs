@@ -32,11 +32,11 @@ async fn newest(service: &SessionService, scope: &ScopeKey) -> ScopeChange {
     changes.into_iter().next().expect("there is a change")
 }
 
-/// What the change says, as JSON, without its time.
-fn told(change: &ScopeChange) -> Value {
-    let mut told = serde_json::to_value(change).expect("a change is JSON");
-    told.as_object_mut().expect("a change is an object").remove("time");
-    told
+/// The change as JSON, without its time.
+fn without_time(change: &ScopeChange) -> Value {
+    let mut json = serde_json::to_value(change).expect("a change is JSON");
+    json.as_object_mut().expect("a change is an object").remove("time");
+    json
 }
 
 /// The statement of a team that seeds its application by SQL, with the prefixes that it sees in
@@ -68,7 +68,7 @@ async fn a_key_that_is_written_with_its_prefix_is_folded_over_the_one_that_is_th
             "google-adk reads the row as it is"
         );
         assert_eq!(json!(service.app_state("shop").await.unwrap()), expected);
-        let change = told(&newest(&service, &app()).await);
+        let change = without_time(&newest(&service, &app()).await);
         assert_eq!(
             change,
             json!({
@@ -106,7 +106,7 @@ async fn plain_sql_is_recorded_as_the_difference_and_sessiles_own_writes_once() 
         let change = newest(&service, &user()).await;
         assert!(change.time > 1.6e9);
         assert_eq!(
-            told(&change),
+            without_time(&change),
             json!({
                 "version": 2, "by": {"external": ""}, "change": {"set": {"points": 1000}},
                 "undo": {"before": {"points": 5}},
@@ -204,7 +204,7 @@ async fn an_event_of_the_same_transaction_names_the_writer() {
         let expected =
             json!({"external": "", "user": "ada", "session": "s", "event": "e1", "author": "python"});
         assert_eq!(json!(newest(&service, &user()).await.by), expected);
-        // The next event has nothing to do with it, nor has one that says something else.
+        // The next event does not name the writer, nor does one with another delta.
         sql(&path, &event("e2", r#"{"user:points": 1000}"#));
         assert_eq!(json!(newest(&service, &user()).await.by), expected);
         let other = event("e3", r#"{"user:name": 1}"#);

@@ -42,8 +42,8 @@ fn user() -> ScopeKey {
     ScopeKey::User("shop".to_owned(), "ada".to_owned())
 }
 
-/// The history as the store tells it, oldest first.
-async fn told(service: &SessionService, scope: &ScopeKey) -> Vec<ScopeChange> {
+/// The history as the store returns it, oldest first.
+async fn history_of(service: &SessionService, scope: &ScopeKey) -> Vec<ScopeChange> {
     let mut changes =
         service.store().scope_changes(scope, ChangeWindow::ALL).await.expect("the history is read");
     changes.reverse();
@@ -82,10 +82,10 @@ async fn a_batch_is_one_row_for_each_scope_and_a_direct_write_has_its_own() {
 
         let changes: Vec<_> = rows_of_user.into_iter().flat_map(|row| row.changes).collect();
         assert!(changes.iter().map(|change| change.version).eq(1..=9));
-        assert_eq!(told(&service, &user()).await, changes);
+        assert_eq!(history_of(&service, &user()).await, changes);
         let own: Vec<_> =
             rows(&path, "sessile_app_changes").into_iter().flat_map(|row| row.changes).collect();
-        assert_eq!(told(&service, &app()).await, own);
+        assert_eq!(history_of(&service, &app()).await, own);
         let by: Vec<_> = own.iter().map(|change| change.by.clone()).collect();
         assert!(
             by.iter().all(|by| matches!(by, ChangedBy::Event { session, .. } if session == "s")),
@@ -170,7 +170,7 @@ async fn undoing_it_leads_back_to_every_state() {
         states.push(service.user_state("shop", "ada").await.unwrap());
     }
     let mut state = states.pop().unwrap();
-    for change in told(&service, &user()).await.iter().rev() {
+    for change in history_of(&service, &user()).await.iter().rev() {
         change.undo(&mut state).unwrap();
         assert_eq!(json!(state), json!(states.pop().unwrap()), "before version {}", change.version);
     }

@@ -1,4 +1,4 @@
-//! What is written, as the database's functions take it and answer it.
+//! Reading the rows with which the database's functions answer a write.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,15 +7,16 @@ use serde_json::value::RawValue;
 use sessile_session::{
     Appended, Commit, Event, Incarnation, NewSession, OverwriteNotes, ScopeChange, ScopeKey, ScopeWrite,
     ScopeWritten, Scopes, SessionError, SessionEvent, SessionKey, StateMap, StoredSession, Version, apply,
-    committed, doing, next_update_time,
+    committed, doing,
 };
 use sessile_state::{Change, Delta, Scope, SharedValue};
 use tokio_postgres::Row;
 
-use crate::json::{Fields, delta, event, raw, state_value};
 use crate::read::{corrupt, row_of};
 
-/// What `sessile_commit` answered to a commit.
+/// Reads the row with which `sessile_commit` answers a commit. Its `status` says whether an
+/// expectation failed: the SQL makes the comparisons of `Expect::check_session` and
+/// `Expect::check_shared`.
 pub(crate) fn appended(commit: &Commit, row: &Row) -> Result<Appended, SessionError> {
     let key = &commit.key;
     let conflict = |scope: Scope, expected: Option<Version>| {
@@ -58,7 +59,7 @@ pub(crate) fn appended(commit: &Commit, row: &Row) -> Result<Appended, SessionEr
     })
 }
 
-/// What `sessile_write_scope` answered to a write.
+/// Reads the row with which `sessile_write_scope` answers a write.
 pub(crate) fn written(write: &ScopeWrite, row: &Row) -> Result<ScopeWritten, SessionError> {
     let scope = &write.scope;
     let version = number(row, "version");
@@ -92,7 +93,7 @@ pub(crate) fn written(write: &ScopeWrite, row: &Row) -> Result<ScopeWritten, Ses
     }
 }
 
-/// What guards that report found.
+/// What the guards that only report have found.
 fn overwrote(row: &Row) -> Result<OverwriteNotes, SessionError> {
     #[derive(Default, serde::Deserialize)]
     struct Reported {
@@ -105,7 +106,7 @@ fn overwrote(row: &Row) -> Result<OverwriteNotes, SessionError> {
     Ok(reported.and_then(|reported| reported.overwrote).into_iter().flatten().collect())
 }
 
-/// What `sessile_create_session` answered.
+/// Reads the row with which `sessile_create_session` answers.
 pub(crate) fn created(new: &NewSession, row: &Row) -> Result<StoredSession, SessionError> {
     let too_large = |scope: Scope| Err(size_error(row, scope, new.max_scope_bytes));
     match row.get::<_, &str>("status") {
@@ -143,51 +144,7 @@ pub(crate) fn created(new: &NewSession, row: &Row) -> Result<StoredSession, Sess
     })
 }
 
-/// A session for `sessile_create_session`.
-pub(crate) fn new_session(new: &NewSession) -> Result<Box<RawValue>, SessionError> {
-    let mut state = new.session.clone();
-    let (mut update_time, mut bytes) = (new.time, 0);
-    let mut events = Vec::with_capacity(new.events.len());
-    for (listed, changes) in &new.events {
-        apply(&mut state, changes);
-        update_time = next_update_time(update_time, listed.time());
-        let data = event(listed)?;
-        bytes += data.get().len();
-        let mut fields = Fields::new();
-        fields.insert("event_id", raw(&listed.id)?);
-        fields.insert("invocation", raw(&listed.invocation_id)?);
-        fields.insert("time", raw(&listed.time())?);
-        fields.insert("event", data);
-        events.push(fields);
-    }
-    let mut fields = Fields::from([
-        ("app", raw(new.key.app())?),
-        ("user", raw(new.key.user())?),
-        ("id", raw(new.key.id())?),
-        ("incarnation", raw(&new.incarnation.0)?),
-        ("time", raw(&new.time)?),
-        ("update_time", raw(&update_time)?),
-        ("bytes", raw(&bytes)?),
-        ("initial", json_map(&new.session)?),
-        ("state", json_map(&state)?),
-        ("events", raw(&events)?),
-    ]);
-    if let Some(limit) = new.max_scope_bytes {
-        fields.insert("max_bytes", raw(&limit)?);
-    }
-    for (scope, changes, names) in [
-        (Scope::App, &new.app, ["app_delta", "app_names"]),
-        (Scope::User, &new.user, ["user_delta", "user_names"]),
-    ] {
-        if let Some(texts) = delta(changes, scope)? {
-            fields.insert(names[0], RawValue::from_string(texts.delta).map_err(doing("write JSON"))?);
-            fields.insert(names[1], raw(&changes.iter().map(|(name, _)| name).collect::<Vec<_>>())?);
-        }
-    }
-    raw(&fields)
-}
-
-/// The event as it was stored: with what its operations came to, and what it overwrote.
+/// The event as it is stored: with the results of its operations, and what it overwrote.
 fn with_results(commit: &Commit, detail: &str) -> Result<Arc<Event>, SessionError> {
     #[derive(serde::Deserialize)]
     struct Detail {
@@ -202,25 +159,25 @@ fn with_results(commit: &Commit, detail: &str) -> Result<Arc<Event>, SessionErro
     Ok(committed(commit.event.clone(), changes, overwrote))
 }
 
-/// An event as the functions of the database tell it.
-type Told = (String, String, Option<f64>, Option<Box<RawValue>>);
+/// An event as the functions of the database return it: id, invocation, seconds and JSON.
+type EventFields = (String, String, Option<f64>, Option<Box<RawValue>>);
 
-fn known_event(key: &SessionKey, told: Option<&str>) -> Result<Arc<Event>, SessionError> {
-    let told: Told = serde_json::from_str(told.unwrap_or("null")).map_err(doing("read an event"))?;
-    told_event(key, told)
+fn known_event(key: &SessionKey, json: Option<&str>) -> Result<Arc<Event>, SessionError> {
+    let fields: EventFields = serde_json::from_str(json.unwrap_or("null")).map_err(doing("read an event"))?;
+    event_of(key, fields)
 }
 
-fn earlier_events(key: &SessionKey, told: Option<&str>) -> Result<Vec<SessionEvent>, SessionError> {
-    let Some(told) = told else { return Ok(Vec::new()) };
+fn earlier_events(key: &SessionKey, json: Option<&str>) -> Result<Vec<SessionEvent>, SessionError> {
+    let Some(json) = json else { return Ok(Vec::new()) };
     type Listed = (Version, String, String, Option<f64>, Option<Box<RawValue>>);
-    let listed: Vec<Listed> = serde_json::from_str(told).map_err(doing("read events"))?;
+    let listed: Vec<Listed> = serde_json::from_str(json).map_err(doing("read events"))?;
     let read = |(version, id, invocation, time, data)| {
-        Ok(SessionEvent { version, event: told_event(key, (id, invocation, time, data))? })
+        Ok(SessionEvent { version, event: event_of(key, (id, invocation, time, data))? })
     };
     listed.into_iter().map(read).collect()
 }
 
-fn told_event(key: &SessionKey, (id, invocation, time, data): Told) -> Result<Arc<Event>, SessionError> {
+fn event_of(key: &SessionKey, (id, invocation, time, data): EventFields) -> Result<Arc<Event>, SessionError> {
     let data = data.as_ref().map_or("{}", |data| data.get());
     crate::read::stored_event(key, id, invocation, time, data).map(Arc::new)
 }
@@ -270,7 +227,8 @@ impl Refused {
         Ok(Self { key, found: fields.remove("found") })
     }
 
-    /// Why it could not: applying it here fails for the same reason.
+    /// The error with its cause: applying the operation here fails for the same reason. This relies
+    /// on `sessile_operate` doing the same as [`Change::apply`].
     fn explained(self, change: Option<&Change>, owner: String) -> SessionError {
         let Self { key, found } = self;
         match change.map(|change| change.apply(found.as_ref())) {
@@ -301,7 +259,7 @@ fn operation<'a>(
     refused.explained(change, owner)
 }
 
-/// The keys that a guard refuses, with what they hold.
+/// The error of a guard that refuses: the keys that differ, with their current values.
 fn overwritten(row: &Row) -> SessionError {
     #[derive(serde::Deserialize)]
     struct Differs {
@@ -325,17 +283,12 @@ fn size_error(row: &Row, scope: Scope, limit: Option<usize>) -> SessionError {
 }
 
 fn unknown_status(status: &str) -> SessionError {
-    SessionError::Backend { action: "write", source: format!("the database answered {status:?}").into() }
+    SessionError::Backend {
+        action: "write",
+        source: format!("the database returned the unknown status {status:?}").into(),
+    }
 }
 
 fn number(row: &Row, column: &str) -> u64 {
     row.get::<_, Option<i64>>(column).map_or(0, i64::unsigned_abs)
-}
-
-fn json_map(state: &StateMap) -> Result<Box<RawValue>, SessionError> {
-    let mut values = BTreeMap::new();
-    for (key, value) in state {
-        values.insert(key.as_str(), state_value(key, value, "")?);
-    }
-    raw(&values)
 }

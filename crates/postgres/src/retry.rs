@@ -1,4 +1,4 @@
-//! Trying again when the connection breaks, where that is safe.
+//! Retries when a connection breaks, where that is safe, and `InDoubt` where it is not.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use tokio_postgres::types::ToSql;
 use crate::failure::{is_corrupt, is_lost, is_victim, no_connection};
 use crate::read;
 
-/// How often something is tried at the most.
+/// The largest number of attempts, the first included.
 const ATTEMPTS: u32 = 6;
 
-/// Waits before the next attempt, longer each time; tells whether there is one.
+/// Waits before the next attempt, twice as long each time; returns whether there is one.
 pub(crate) async fn wait(attempt: u32) -> bool {
     if attempt < ATTEMPTS {
         tokio::time::sleep(Duration::from_millis(20 << attempt)).await;
@@ -26,7 +26,7 @@ pub(crate) async fn client(pool: &Pool) -> Result<Client, SessionError> {
     pool.get().await.map_err(|error| no_connection(pool, error))
 }
 
-/// Does what harms nobody when it is done twice, such as reading, until the connection holds.
+/// Retries an idempotent operation, such as reading, while its connection breaks.
 pub(crate) async fn again<T, Work>(work: impl Fn() -> Work) -> Result<T, SessionError>
 where
     Work: Future<Output = Result<T, SessionError>>,
@@ -36,7 +36,7 @@ where
         match work().await {
             Err(error) if is_broken(&error) => {
                 if !wait(attempt).await {
-                    return Err(unavailable(error));
+                    return Err(lost_is_unavailable(error));
                 }
             }
             done => return done,
@@ -45,8 +45,8 @@ where
     }
 }
 
-/// Runs a statement that has the same effect and answer when it runs twice, until a connection
-/// holds. If none does, it may have been done by an attempt whose answer was lost.
+/// Runs an idempotent statement that writes, and retries while its connection breaks. If no attempt
+/// is answered, the outcome is in doubt: one of them may have been committed.
 pub(crate) async fn write_again(
     pool: &Pool,
     doing: (&'static str, &'static str),
@@ -58,7 +58,7 @@ pub(crate) async fn write_again(
         match write(pool, doing, statement, values).await {
             Ok(Some(row)) => return Ok(row),
             Ok(None) => {
-                let source = "the database answered nothing".into();
+                let source = "the database returned no row".into();
                 return Err(SessionError::Backend { action: doing.0, source });
             }
             Err(in_doubt @ SessionError::InDoubt { .. }) => {
@@ -67,7 +67,7 @@ pub(crate) async fn write_again(
                 }
                 lost = Some(in_doubt);
             }
-            // The server cannot be reached any more; an attempt before may have been done.
+            // The server can no longer be reached, and an earlier attempt may have been committed.
             Err(SessionError::Unavailable { .. }) if let Some(in_doubt) = lost => return Err(in_doubt),
             Err(error) => return Err(error),
         }
@@ -75,8 +75,8 @@ pub(crate) async fn write_again(
     }
 }
 
-/// Runs a statement that must not run twice. Until it is sent, a broken connection is replaced;
-/// after that it is not known whether it was done, and `advice` says how to find out.
+/// Runs a statement that must not run twice. Before it is sent, a broken connection is replaced.
+/// After that the outcome is in doubt, and `advice` tells the caller how to find out.
 pub(crate) async fn write(
     pool: &Pool,
     (action, advice): (&'static str, &'static str),
@@ -95,14 +95,14 @@ pub(crate) async fn write(
             Err(error) if is_lost(&error) => {
                 return Err(SessionError::InDoubt { action, advice, source: error.into() });
             }
-            // Nothing of it was done.
+            // It was rolled back to resolve a deadlock: nothing is stored.
             Err(error) if is_victim(&error) && wait(attempt).await => attempt += 1,
             done => return done.map_err(doing(action)),
         }
     }
 }
 
-/// Which row it was, if an operation failed because one is corrupt: reading finds it.
+/// Names the row, if an operation failed because one is corrupt: reading the rows finds it.
 pub(crate) async fn located(pool: &Pool, key: &SessionKey, error: SessionError) -> SessionError {
     if !is_corrupt(&error) {
         return error;
@@ -119,7 +119,7 @@ pub(crate) async fn located(pool: &Pool, key: &SessionKey, error: SessionError) 
     }
 }
 
-/// Whether an operation failed because there is no connection any more, or not yet.
+/// Whether an operation failed because its connection broke or could not be made.
 pub(crate) fn is_broken(error: &SessionError) -> bool {
     match error {
         SessionError::Backend { source, .. } => source.downcast_ref().is_some_and(is_lost),
@@ -130,13 +130,16 @@ pub(crate) fn is_broken(error: &SessionError) -> bool {
     }
 }
 
-fn unavailable(error: SessionError) -> SessionError {
+/// Reports a broken connection as `Unavailable`; leaves other errors as they are.
+pub(crate) fn lost_is_unavailable(error: SessionError) -> SessionError {
     match error {
-        SessionError::Backend { action, source } => SessionError::Unavailable {
-            action,
-            reason: "the connection was lost, again and again; is the server running?".to_owned(),
-            source,
-        },
+        SessionError::Backend { action, source } if source.downcast_ref().is_some_and(is_lost) => {
+            SessionError::Unavailable {
+                action,
+                reason: "the connection was lost; is the server running?".to_owned(),
+                source,
+            }
+        }
         other => other,
     }
 }
