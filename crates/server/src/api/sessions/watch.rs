@@ -1,0 +1,128 @@
+//! The changes of a session as they are committed, by whichever process.
+
+use std::convert::Infallible;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::sse::{Event as Frame, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, Stream, StreamExt};
+use serde::Serialize;
+use sessile_session::{EventWindow, Incarnation, Watch};
+
+use crate::api::shared::Shared;
+use crate::describe::route_doc::{Answer, Doc, Param, WINDOW};
+use crate::http::auth::Principal;
+use crate::http::error::{ApiError, chain};
+use crate::http::etag::Tag;
+use crate::http::path_params::OfSession;
+use crate::http::query::Query;
+use crate::http::quota::Permit;
+use crate::http::response;
+
+pub(crate) const WATCH: Doc = Doc::new(
+    "sessions",
+    "Streams a snapshot, then each committed change; resumes after Last-Event-ID.",
+    Answer::Media("text/event-stream"),
+)
+.with_query(WINDOW)
+.with_headers(&[Param::new(
+    "Last-Event-ID",
+    "string",
+    "The id of the last frame that was seen. A snapshot is sent if it is of no version of this session.",
+)])
+.failing(&[403, 404, 429]);
+
+pub(crate) async fn watch(
+    State(shared): State<Shared>,
+    OfSession(key): OfSession,
+    principal: Principal,
+    headers: HeaderMap,
+    query: Query,
+) -> Result<Response, ApiError> {
+    let permit = shared.watches.take(key.user())?;
+    let window = query.window()?;
+    let missing = || ApiError::not_found("Session not found");
+    let seen = match last_seen(&headers) {
+        Some(seen) => {
+            let session = shared.sessions.get(&key, EventWindow::NONE).await?.ok_or_else(missing)?;
+            let is_of_it = session.incarnation() == seen.incarnation && seen.version <= session.version();
+            Some(seen).filter(|_| is_of_it)
+        }
+        None => None,
+    };
+    let (start, seen) = match seen {
+        Some(seen) => (None, seen),
+        // The client knows nothing of this session, or only of one that had its address before.
+        None => {
+            let session = shared.sessions.get(&key, window).await?.ok_or_else(missing)?;
+            let tag = Tag::from(&session);
+            (Some(frame("snapshot", tag, &session)?), tag)
+        }
+    };
+    let watch = shared.sessions.watch(&key, seen.version).of(seen.incarnation);
+    let expired = Box::pin(principal.expired(shared.http.clock.now()));
+    let watching = Watching { watch, incarnation: seen.incarnation, expired, _permit: permit };
+    let changes = until_over(watching).take_until(shared.http.lifecycle.closing());
+    let frames = stream::iter(start.map(Ok::<_, Infallible>)).chain(changes);
+    Ok(Sse::new(frames).keep_alive(KeepAlive::default()).into_response())
+}
+
+/// A watch as long as its client may have it.
+struct Watching {
+    watch: Watch,
+    incarnation: Incarnation,
+    /// Comes when the client's token stops being valid.
+    expired: BoxFuture<'static, ()>,
+    _permit: Permit,
+}
+
+/// The changes, until the session is deleted or the client's token is no longer valid.
+fn until_over(watching: Watching) -> impl Stream<Item = Result<Frame, Infallible>> + Send {
+    stream::unfold(Some(watching), |watching| async {
+        let mut watching = watching?;
+        let next = tokio::select! {
+            biased;
+            () = &mut watching.expired => {
+                let text = "The token has expired; watch again with a new one, after the last id";
+                return Some((Ok(error_frame(text)), None));
+            }
+            next = watching.watch.next() => next,
+        };
+        match next {
+            Ok(Some(change)) => {
+                let tag = Tag { version: change.version, incarnation: watching.incarnation };
+                match frame("change", tag, &*change.event) {
+                    Ok(frame) => Some((Ok(frame), Some(watching))),
+                    Err(error) => Some((Ok(failed(&error)), None)),
+                }
+            }
+            Ok(None) => Some((Ok(Frame::default().event("deleted").data("null")), None)),
+            Err(error) => Some((Ok(failed(&error.into())), None)),
+        }
+    })
+}
+
+fn frame(name: &str, tag: Tag, value: &impl Serialize) -> Result<Frame, ApiError> {
+    let json = String::from_utf8(response::to_json(value)?)
+        .map_err(|error| ApiError::Failed { action: "write the answer", source: error.into() })?;
+    Ok(Frame::default().event(name).id(tag.to_string()).data(json))
+}
+
+fn failed(error: &ApiError) -> Frame {
+    tracing::error!(error = %chain(error), "a watch broke off");
+    error_frame(&error.to_string())
+}
+
+fn error_frame(detail: &str) -> Frame {
+    Frame::default().event("error").data(serde_json::json!({ "detail": detail }).to_string())
+}
+
+/// The last version that the client saw; none if what it sends is no id of a stream.
+fn last_seen(headers: &HeaderMap) -> Option<Tag> {
+    headers
+        .get("last-event-id")
+        .and_then(|value| value.to_str().ok())
+        .and_then(|text| Tag::parse(text.trim()))
+}
