@@ -42,8 +42,8 @@ impl RunLog {
         self.frames().iter().map(Bytes::len).sum()
     }
 
-    /// The frames from a number on, those still to come included. Each carries its number as its id,
-    /// so that a client can resume after it.
+    /// The frames from a number on, those still to come included. Each carries its number as its
+    /// id, so that a client can resume after it.
     pub(crate) fn follow(self: Arc<Self>, from: usize) -> impl Stream<Item = Bytes> + Send + 'static {
         let progress = self.progress.subscribe();
         stream::unfold((self, progress, from), |(log, mut progress, at)| async move {
@@ -73,8 +73,8 @@ impl RunLog {
     }
 }
 
-/// The writing end of a [`RunLog`]. Dropping it, also by a panic, tells the followers that the run is
-/// over.
+/// The writing end of a [`RunLog`]. Dropping it, also by a panic, tells the followers that the run
+/// is over.
 pub(crate) struct RunLogWriter(Arc<RunLog>);
 
 impl RunLogWriter {

@@ -5,6 +5,8 @@ mod fields;
 mod flag;
 mod parse;
 mod problem;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use check::MOST_PROBLEMS;
 pub(crate) use fields::{Document, Fields, NamedKey, too_long};
