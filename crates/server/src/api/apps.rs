@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::fmt;
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use sessile_live::{LiveBuilder, LiveError, LiveHandle};
 use crate::http::error::ApiError;
 
 /// The applications that are served, by name.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Apps {
     apps: BTreeMap<String, Entry>,
     /// Where they were looked for, for messages.
@@ -31,6 +32,7 @@ pub struct App {
     live: Option<LiveAgent>,
 }
 
+#[derive(Debug)]
 enum Entry {
     Loaded(App),
     /// Why it could not be loaded.
@@ -71,6 +73,15 @@ impl App {
 
     pub(crate) fn language(&self) -> &str {
         &self.language
+    }
+}
+
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("App")
+            .field("name", &self.runner.app())
+            .field("language", &self.language)
+            .finish_non_exhaustive()
     }
 }
 

@@ -9,7 +9,7 @@ use sessile_session::{
 };
 
 /// How often a store committed, refused and failed, for `/metrics`.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Counts {
     commits: AtomicU64,
     conflicts: AtomicU64,

@@ -1,3 +1,5 @@
+use std::fmt;
+
 use base64::prelude::*;
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
@@ -7,6 +9,7 @@ use super::AuthError;
 use super::principal::{Principal, Rights};
 
 /// What a JSON Web Token must be to be believed.
+#[derive(Debug)]
 pub struct JwtCheck {
     keys: JwtKeys,
     audience: Option<String>,
@@ -167,6 +170,14 @@ impl JwtKeys {
             return Err(AuthError("the JWKS has no key for HS256, RS256 or EdDSA".to_owned()));
         }
         Ok(Self(keys))
+    }
+}
+
+/// Names the algorithms, and not the keys: the key of HS256 is a secret.
+impl fmt::Debug for JwtKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let algorithms: Vec<Algorithm> = self.0.iter().map(|key| key.algorithm).collect();
+        f.debug_struct("JwtKeys").field("algorithms", &algorithms).finish_non_exhaustive()
     }
 }
 

@@ -13,7 +13,7 @@ pub use tokens::StaticTokens;
 use crate::http::error::ApiError;
 
 /// How callers are known. With none of its ways, everybody may do everything.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Auth {
     jwt: Option<JwtCheck>,
     tokens: Option<StaticTokens>,
