@@ -32,10 +32,10 @@ pub(crate) const VERSIONS: Doc =
 pub(crate) const VERSION: Doc =
     Doc::new("artifacts", "A version, by number or `latest`.", Answer::One("Part")).failing(&[400, 403, 404]);
 pub(crate) const ALL_METADATA: Doc =
-    Doc::new("artifacts", "What is known of each version.", Answer::List("ArtifactVersion"))
+    Doc::new("artifacts", "The metadata of each version.", Answer::List("ArtifactVersion"))
         .failing(&[400, 403]);
 pub(crate) const METADATA: Doc =
-    Doc::new("artifacts", "What is known of a version.", Answer::One("ArtifactVersion"))
+    Doc::new("artifacts", "The metadata of a version.", Answer::One("ArtifactVersion"))
         .failing(&[400, 403, 404]);
 pub(crate) const DELETE: Doc =
     Doc::new("artifacts", "Deletes all versions.", Answer::Null).failing(&[400, 403]);
@@ -133,7 +133,7 @@ impl FromRequestParts<Shared> for Tail {
 }
 
 fn service(shared: &Shared) -> Result<&Arc<dyn ArtifactService>, ApiError> {
-    let missing = || ApiError::BadRequest("This server keeps no artifacts".to_owned());
+    let missing = || ApiError::BadRequest("This server has no artifact service".to_owned());
     shared.artifacts.as_ref().ok_or_else(missing)
 }
 

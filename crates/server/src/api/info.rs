@@ -19,7 +19,7 @@ use crate::http::response;
 pub(crate) const VERSION: Doc = Doc::new("server", "The server's version.", Answer::Object).open();
 
 pub(crate) const APPS: Doc = Doc::new("apps", "Lists the applications.", Answer::Any)
-    .with_query(&[Param::new("detailed", "boolean", "What is known of each, too.")]);
+    .with_query(&[Param::new("detailed", "boolean", "Whether to describe each application.")]);
 
 pub(crate) const APP: Doc = Doc::new("apps", "Describes an application and its agents.", Answer::Object)
     .failing(&[400, 403, 404, 500]);

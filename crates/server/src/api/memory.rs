@@ -12,7 +12,7 @@ use crate::http::error::ApiError;
 use crate::http::path_params::OfUser;
 use crate::http::response;
 
-pub(crate) const REMEMBER: Doc = Doc::new("memory", "Adds a session to what is remembered.", Answer::Null)
+pub(crate) const REMEMBER: Doc = Doc::new("memory", "Adds a session to the memory.", Answer::Null)
     .with_body(BodyDoc::Required(&REQUEST))
     .failing(&[400, 403, 404]);
 

@@ -13,7 +13,7 @@ use crate::http::error::ApiError;
 
 pub(crate) const METRICS: Doc = Doc::new(
     "server",
-    "Numbers for Prometheus: requests, latencies, commits, conflicts, runs, pool.",
+    "Metrics for Prometheus: requests, latencies, commits, conflicts, runs, pool.",
     Answer::Media("text/plain; version=0.0.4"),
 )
 .failing(&[403])
@@ -26,7 +26,7 @@ pub(crate) async fn metrics(
     principal.is_admin()?;
     let mut page = MetricsPage::default();
     shared.http.metrics.write(&mut page);
-    page.single("sessile_runs", "gauge", "Runs that are going on.", shared.http.lifecycle.runs());
+    page.single("sessile_runs", "gauge", "Runs in progress.", shared.http.lifecycle.runs());
     if let Some(counts) = &shared.counts {
         write_counts(counts, &mut page);
     }
@@ -41,7 +41,7 @@ fn write_counts(counts: &Counts, page: &mut MetricsPage) {
     page.single(
         "sessile_conflicts_total",
         "counter",
-        "Changes refused because of another.",
+        "Changes refused because of a conflicting one.",
         counts.conflicts(),
     );
     page.single(
@@ -50,5 +50,5 @@ fn write_counts(counts: &Counts, page: &mut MetricsPage) {
         "Events that overwrote a value which their writer had not seen.",
         counts.overwrites(),
     );
-    page.single("sessile_store_errors_total", "counter", "Times that the store failed.", counts.failures());
+    page.single("sessile_store_errors_total", "counter", "Failures of the store.", counts.failures());
 }

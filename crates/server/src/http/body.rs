@@ -104,7 +104,7 @@ async fn in_time(
         Some(bytes) => bytes,
         None => match tokio::time::timeout(limit, reading).await {
             Ok(bytes) => bytes,
-            Err(_) => Err(ApiError::TooSlow(format!("The body did not come within {limit:?}"))),
+            Err(_) => Err(ApiError::TooSlow(format!("The body was not received within {limit:?}"))),
         },
     }
 }
@@ -119,7 +119,8 @@ async fn read(request: Request, reserved: &mut Reserved, limit: usize) -> Result
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     let mut bytes = Vec::with_capacity(announced.min(MOST_ANNOUNCED));
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| ApiError::BadRequest("The body was not received whole".to_owned()))?;
+        let frame =
+            frame.map_err(|_| ApiError::BadRequest("The body was not received completely".to_owned()))?;
         let Some(piece) = frame.data_ref() else { continue };
         if piece.len() > limit - bytes.len() {
             return Err(ApiError::TooLarge(format!("The body is longer than {limit} bytes")));

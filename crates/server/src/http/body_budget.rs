@@ -37,7 +37,7 @@ impl Reserved {
                 Ok(())
             }
             Err(_) => Err(ApiError::Unavailable(format!(
-                "The bodies of all requests together would be longer than {} bytes; try again when others are done",
+                "The bodies of all requests together would exceed {} bytes; retry when other requests are done",
                 self.budget.limit
             ))),
         }

@@ -304,7 +304,7 @@ impl From<RewindError> for ApiError {
                 advising("read the session: its last event tells whether it was rewound")(error)
             }
             RewindError::Artifact(error) => error.into(),
-            other => Self::Failed { action: "take the session back", source: other.into() },
+            other => Self::Failed { action: "rewind the session", source: other.into() },
         }
     }
 }

@@ -30,7 +30,7 @@ impl Lifecycle {
     pub(crate) fn permit_run(&self, user: &str) -> Result<Permit, ApiError> {
         if self.closing.is_cancelled() {
             return Err(ApiError::Unavailable(
-                "The server is shutting down; ask another, or later".to_owned(),
+                "The server is shutting down; retry later or on another server".to_owned(),
             ));
         }
         self.runs.take(user)

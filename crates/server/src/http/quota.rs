@@ -36,14 +36,14 @@ impl Quota {
         let what = self.what;
         if taken.all >= self.limit {
             return Err(ApiError::TooMany(format!(
-                "{} {what} are going on already; try again when one is done",
+                "{} {what} are already in progress; retry when one has finished",
                 self.limit
             )));
         }
         let own = taken.by_user.get(user).copied().unwrap_or(0);
         if own >= self.user_limit {
             return Err(ApiError::TooMany(format!(
-                "{} {what} of this user are going on already, and one user may have no more; try again when one is done",
+                "{} {what} of this user are already in progress, the most that one user may have; retry when one has finished",
                 self.user_limit
             )));
         }

@@ -258,7 +258,7 @@ async fn what_cannot_be_done_live_is_refused_with_a_reason() {
     let address =
         listen(Server::new(sessions.clone(), Apps::new().with(voice_app(&sessions, &google)))).await;
     for (wish, reason) in [
-        ("save_live_blob", "keeps no artifacts"),
+        ("save_live_blob", "has no artifact service"),
         ("enable_session_resumption", "only Vertex AI"),
         ("explicit_vad_signal", "only Vertex AI"),
     ] {

@@ -363,7 +363,7 @@ async fn a_key_is_changed_in_one_way() {
     }
     assert_eq!(stored(&api).await, before);
     let detail = Route::Create.send(&api, json!({"stateRemove": ["user:k"]})).await.fails(422);
-    assert_eq!(detail[0]["msg"], "A session that is created has nothing to remove; remove keys with PATCH");
+    assert_eq!(detail[0]["msg"], "A new session has nothing to remove; remove keys with PATCH");
     assert_eq!(stored(&api).await, before);
 }
 

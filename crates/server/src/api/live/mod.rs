@@ -85,7 +85,7 @@ pub(crate) async fn run_live(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
     let upgrade =
-        upgrade.map_err(|error| ApiError::BadRequest(format!("this is for WebSockets: {error}")))?;
+        upgrade.map_err(|error| ApiError::BadRequest(format!("this endpoint is for WebSockets: {error}")))?;
     let parameter = |name: &str| {
         let missing = || ApiError::Forbidden(format!("the parameter {name} is missing"));
         query.text(name).filter(|text| !text.is_empty()).ok_or_else(missing)
@@ -119,7 +119,9 @@ fn writes(modality: Option<&str>) -> Result<bool, ApiError> {
         Some("VIDEO") => Err(ApiError::Forbidden(
             "the model cannot answer with pictures here: ask for the modality AUDIO or TEXT".to_owned(),
         )),
-        Some(other) => Err(ApiError::Forbidden(format!("{other:?} is no modality: ask for AUDIO or TEXT"))),
+        Some(other) => {
+            Err(ApiError::Forbidden(format!("{other:?} is not a modality: ask for AUDIO or TEXT")))
+        }
     }
 }
 
@@ -175,11 +177,11 @@ impl Socket {
             };
             // A list would be read as the fields of a request in their order.
             if !text.trim_start().starts_with('{') {
-                return Err(ApiError::BadRequest("the frame is no JSON object".to_owned()));
+                return Err(ApiError::BadRequest("the frame is not a JSON object".to_owned()));
             }
             return match serde_json::from_str(&text) {
                 Ok(request) => Ok(Some(request)),
-                Err(error) => Err(ApiError::BadRequest(format!("the frame is no live request: {error}"))),
+                Err(error) => Err(ApiError::BadRequest(format!("the frame is not a live request: {error}"))),
             };
         }
     }

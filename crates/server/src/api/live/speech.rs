@@ -27,7 +27,7 @@ impl Talk {
             (true, Some(artifacts)) => Some(Recording::new(artifacts.clone())),
             (true, None) => {
                 let text =
-                    "this server keeps no artifacts, so nothing can be saved: leave save_live_blob out";
+                    "this server has no artifact service, so audio cannot be saved: leave save_live_blob out";
                 return Err(ApiError::BadRequest(text.to_owned()));
             }
         };
@@ -89,7 +89,7 @@ impl Talk {
                 Some(()) = slow.recv() => {
                     break Err(ApiError::TooSlow(format!("the client is {BEHIND} events behind")));
                 }
-                () = &mut closing => break Err(ApiError::Unavailable("the server shuts down".to_owned())),
+                () = &mut closing => break Err(ApiError::Unavailable("the server is shutting down".to_owned())),
             }
         };
         session.disconnect().await;
@@ -142,8 +142,8 @@ impl Talk {
     /// What the client is told of something saved; a failure does not end the conversation.
     fn told(&self, saved: Result<Option<Event>, ApiError>) -> Option<Event> {
         saved.unwrap_or_else(|error| {
-            tracing::error!(session = %self.key, %error, "what was heard cannot be saved");
-            let message = format!("what was heard cannot be saved: {error}");
+            tracing::error!(session = %self.key, %error, "the audio cannot be saved");
+            let message = format!("the audio cannot be saved: {error}");
             self.event(self.app.runner().root().name(), LiveEvent::Error(message.into()))
         })
     }

@@ -18,11 +18,11 @@ use crate::http::path_params::{OfSession, param};
 use crate::http::response;
 
 pub(crate) const LIST: Doc =
-    Doc::new("runs", "The invocations that are going on in a session, in this process.", Answer::Object)
+    Doc::new("runs", "The invocations in progress in a session, in this process.", Answer::Object)
         .failing(&[403]);
 pub(crate) const FOLLOW: Doc = Doc::new(
     "runs",
-    "Streams what a run said so far, and what it goes on to say.",
+    "Streams the events of a run: those so far, and those to come.",
     Answer::Media("text/event-stream"),
 )
 .with_headers(&[Param::new("Last-Event-ID", "string", "The number of the last frame that was seen.")])

@@ -39,7 +39,7 @@ pub(crate) enum Ended {
     Failed(#[from] RunError),
     #[error("the run was cancelled")]
     Cancelled,
-    #[error("the server was stopped before the run was done; what was said until then is stored")]
+    #[error("the server was stopped before the run was complete; its events until then are stored")]
     Stopped,
     #[error("the run took longer than {0:?} and was ended")]
     TooLong(Duration),

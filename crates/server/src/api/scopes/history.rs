@@ -78,8 +78,10 @@ async fn page(shared: &Shared, scope: &ScopeKey, path: &str, query: &Query) -> R
     if let Some(next) = history.next {
         let key = key.map_or_else(String::new, |key| format!("&key={}", encoded(key)));
         let link = format!("<{path}?before={next}&pageSize={limit}{key}>; rel=\"next\"");
-        let link = HeaderValue::from_str(&link)
-            .map_err(|error| ApiError::Failed { action: "name the next page", source: error.into() })?;
+        let link = HeaderValue::from_str(&link).map_err(|error| ApiError::Failed {
+            action: "write the link to the next page",
+            source: error.into(),
+        })?;
         response.headers_mut().insert(header::LINK, link);
     }
     Ok(response)

@@ -175,7 +175,7 @@ fn overwrote_header(overwrote: &OverwriteNotes) -> Result<Option<HeaderValue>, A
     let value = HeaderValue::from_str(&text);
     value
         .map(Some)
-        .map_err(|error| ApiError::Failed { action: "tell what was overwritten", source: error.into() })
+        .map_err(|error| ApiError::Failed { action: "report what was overwritten", source: error.into() })
 }
 
 /// JSON with everything that is not ASCII escaped.

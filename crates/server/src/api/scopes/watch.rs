@@ -28,8 +28,8 @@ const SEEN: &[Param] = &[Param::new(
 
 pub(crate) const WATCH_APP: Doc = Doc::new(
     "state",
-    "Streams an application's state, then each change; resumes after Last-Event-ID. Who made a change is told to \
-     those who have the right write_app.",
+    "Streams an application's state, then each change; resumes after Last-Event-ID. The author of a change is sent \
+     only to callers with the right write_app.",
     Answer::Media("text/event-stream"),
 )
 .with_headers(SEEN)

@@ -72,13 +72,10 @@ async fn finish(shared: &Shared, principal: &Principal, new: CreateSession) -> R
 
 /// A session to be holds nothing that a change could be compared with.
 fn refuse_conditions(fields: &Fields<'_>) -> Result<(), ApiError> {
-    let text = "A session that is created holds nothing to compare with; use stateRead and stateAbsent with PATCH or with \
+    let text = "A new session has no state to compare with; use stateRead and stateAbsent with PATCH or with \
                 an appended event";
     fields.refuse(&GUARDS, text)?;
-    Ok(fields.refuse(
-        &["stateRemove"],
-        "A session that is created has nothing to remove; remove keys with PATCH",
-    )?)
+    Ok(fields.refuse(&["stateRemove"], "A new session has nothing to remove; remove keys with PATCH")?)
 }
 
 /// Sessile's sessions have no options; ADK's answers say so.

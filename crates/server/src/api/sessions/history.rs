@@ -20,7 +20,7 @@ pub(crate) const STATE: Doc =
         .failing(&[403, 404]);
 pub(crate) const REWIND: Doc = Doc::new(
     "history",
-    "Takes back everything since an invocation began, artifacts included.",
+    "Undoes everything since an invocation began, artifacts included.",
     Answer::One("Session"),
 )
 .with_body(BodyDoc::Required(&REWIND_REQUEST))
@@ -32,7 +32,7 @@ pub(crate) const FORK: Doc =
 
 static REWIND_REQUEST: Model = Model::open(
     "RewindRequest",
-    &[Field::required("rewindBeforeInvocationId", Kind::Text, "The first invocation that is taken back.")],
+    &[Field::required("rewindBeforeInvocationId", Kind::Text, "The first invocation that is undone.")],
 );
 
 static FORK_REQUEST: Model = Model::open(

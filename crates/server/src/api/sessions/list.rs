@@ -120,7 +120,7 @@ fn link(uri: &Uri, list: &ListSessions, next: &str) -> Result<HeaderValue, ApiEr
     let query: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
     let text = format!("<{}?{}>; rel=\"next\"", uri.path(), query.join("&"));
     HeaderValue::from_str(&text)
-        .map_err(|error| ApiError::Failed { action: "name the next page", source: error.into() })
+        .map_err(|error| ApiError::Failed { action: "write the link to the next page", source: error.into() })
 }
 
 /// One list of all pages, sent while it is read, so that memory holds a page at a time. If a later

@@ -167,7 +167,7 @@ impl<'a> Reader<'a> {
             self.at = start;
             let what = if error.to_string().contains("surrogate") || error.to_string().contains("hex escape")
             {
-                "Half of a surrogate pair, which is no character"
+                "Half of a surrogate pair, which is not a character"
             } else {
                 "Invalid \\escape"
             };
@@ -312,8 +312,8 @@ mod tests {
     fn what_would_be_read_back_as_something_else_is_refused() {
         assert_eq!(message(r#"{"a":1,"a":2}"#), "7: The key \"a\" is given twice");
         assert_eq!(message(r#"{"a":1,"\u0061":2}"#), "7: The key \"a\" is given twice");
-        assert_eq!(message(r#"["\ud800"]"#), "1: Half of a surrogate pair, which is no character");
-        assert_eq!(message(r#"["\udc00"]"#), "1: Half of a surrogate pair, which is no character");
+        assert_eq!(message(r#"["\ud800"]"#), "1: Half of a surrogate pair, which is not a character");
+        assert_eq!(message(r#"["\udc00"]"#), "1: Half of a surrogate pair, which is not a character");
         assert_eq!(message("[1e999]"), "1: The number is beyond a 64-bit float");
         assert_eq!(message("[NaN]"), "1: Expecting value");
         assert_eq!(message("[[[[[[1]]]]]]"), "5: Nested deeper than 5 levels");
