@@ -1,4 +1,4 @@
-//! Bodies of requests: bounded in size and time, and JSON when they say so.
+//! Bodies of requests: limited in size and time, and parsed as JSON if that is their content type.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::json::{Document, Fields, Problem, Step};
 use super::state::HttpState;
 use crate::describe::model::Model;
 
-/// A body that was read whole.
+/// A body that was read completely.
 pub(crate) struct Body {
     text: String,
     is_json: bool,
@@ -27,7 +27,7 @@ pub(crate) struct Body {
 }
 
 impl Body {
-    /// The fields of a body that must be there.
+    /// The fields of a required body.
     pub(crate) fn fields(&self, model: &Model) -> Result<Fields<'_>, ApiError> {
         match self.document()? {
             Some(document) => Ok(document.fields(model)?),
@@ -45,7 +45,7 @@ impl Body {
         }
     }
 
-    /// A body that is one thing as a whole; it was compared with its model before.
+    /// The whole body as a `T`; it was compared with its model before.
     pub(crate) fn whole<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
         serde_json::from_str(&self.text).map_err(|error| {
             let problem = format!("Value error, {error}");
@@ -53,7 +53,7 @@ impl Body {
         })
     }
 
-    /// A body that is state as a whole, and may be left out or null.
+    /// The whole body as state; it may be left out or null.
     pub(crate) fn state(&self) -> Result<StateMap, ApiError> {
         match self.document()? {
             Some(document) if !document.is_null() => Ok(document.state()?),
@@ -93,7 +93,7 @@ where
     }
 }
 
-/// Waits for a body as long as a client may take to send it. Most bodies came with the head of
+/// Waits for a body as long as a client may take to send it. Most bodies arrive with the head of
 /// their request, and need no timer.
 async fn in_time(
     limit: Duration,

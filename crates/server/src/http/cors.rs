@@ -7,8 +7,8 @@ use tower_http::cors::{AllowHeaders, AllowMethods, AllowOrigin, CorsLayer};
 use super::response::UPDATE_TIME;
 use super::state::HttpState;
 
-/// The headers with which pages of the allowed origins may read answers; `None` without such
-/// origins. What is left to do then, [`instead`] and [`mark`] do for less than a layer costs.
+/// The CORS layer, for pages of the allowed origins; `None` if no origin is allowed. Then
+/// [`preflight`] and [`mark`] do the rest, which costs less than a layer.
 pub(crate) fn layer(http: &HttpState) -> Option<CorsLayer> {
     if !http.origins.has_origins() {
         return None;
@@ -26,9 +26,9 @@ pub(crate) fn layer(http: &HttpState) -> Option<CorsLayer> {
     Some(layer)
 }
 
-/// The answer to a page that asks whether it may send a request, if no origin is allowed: it has no
-/// header that allows something.
-pub(crate) fn instead(http: &HttpState, request: &Request) -> Option<Response> {
+/// The response to a preflight request if no origin is allowed: it has no header that allows
+/// anything.
+pub(crate) fn preflight(http: &HttpState, request: &Request) -> Option<Response> {
     if http.origins.has_origins() || request.method() != Method::OPTIONS {
         return None;
     }
@@ -37,8 +37,8 @@ pub(crate) fn instead(http: &HttpState, request: &Request) -> Option<Response> {
     Some(response)
 }
 
-/// Tells caches that an answer depends on the origin, if no origin is allowed; otherwise the layer
-/// does.
+/// Marks a response as dependent on the origin, for caches, if no origin is allowed; otherwise the
+/// layer does.
 pub(crate) fn mark(http: &HttpState, headers: &mut HeaderMap) {
     if !http.origins.has_origins() {
         headers.append(VARY, HeaderValue::from_static("origin"));

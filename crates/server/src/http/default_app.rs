@@ -1,4 +1,4 @@
-//! Requests that name no application.
+//! Requests that name no application go to the default one.
 
 use std::sync::Arc;
 
@@ -8,19 +8,19 @@ use axum::http::Uri;
 use axum::http::uri::PathAndQuery;
 use tower::ServiceExt;
 
-/// Leads `/users/…` and `/app-info` to the application.
+/// Rewrites `/users/…` and `/app-info` to the paths of the application.
 pub(crate) fn add(router: Router, app: &str) -> Router {
-    // Shared, because every request gets a copy of what is in the closure.
+    // An `Arc`, because the closure is cloned for every request.
     let prefix: Arc<str> = format!("/apps/{}", crate::http::percent::encoded(app)).into();
     Router::new().fallback_service(router.map_request(move |mut request: Request| {
-        if let Some(uri) = led(request.uri(), &prefix) {
+        if let Some(uri) = rewritten(request.uri(), &prefix) {
             *request.uri_mut() = uri;
         }
         request
     }))
 }
 
-fn led(uri: &Uri, prefix: &str) -> Option<Uri> {
+fn rewritten(uri: &Uri, prefix: &str) -> Option<Uri> {
     let path = uri.path();
     if !path.starts_with("/users/") && path != "/app-info" {
         return None;

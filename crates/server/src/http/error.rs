@@ -1,4 +1,4 @@
-//! What goes wrong, and its HTTP status. Statuses are chosen here and nowhere else.
+//! Errors of requests and their HTTP statuses, which are chosen here and nowhere else.
 
 use std::collections::BTreeMap;
 
@@ -19,54 +19,54 @@ use super::redact::redacted;
 /// Why a request failed. The text is sent; causes are logged.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ApiError {
-    /// The request does not make sense as a whole.
+    /// The request is malformed, or not possible here (400).
     #[error("{0}")]
     BadRequest(String),
-    /// The caller is not known.
+    /// The request is not authenticated (401).
     #[error("{0}")]
     Unauthenticated(String),
-    /// The caller may not do this.
+    /// The caller does not have the right (403).
     #[error("{0}")]
     Forbidden(String),
-    /// There is no such thing.
+    /// Not found (404).
     #[error("{0}")]
     NotFound(String),
-    /// The path exists, but not for this method.
+    /// The path exists, but not for this method (405).
     #[error("Method Not Allowed")]
     MethodNotAllowed,
-    /// The client was too slow.
+    /// The client was too slow (408).
     #[error("{0}")]
     TooSlow(String),
-    /// It cannot be done as things are now.
+    /// It conflicts with what is stored or in progress (409).
     #[error("{0}")]
     Conflict(String),
-    /// The version is not the one that was expected.
+    /// The stored version is not the expected one (412).
     #[error("{0}")]
     Changed(String),
-    /// Keys do not hold what the caller had read; what they hold is sent.
+    /// Keys no longer hold the values that the caller had read; the current values are sent (409).
     #[error("{detail}")]
     Overwritten {
-        /// What is told.
+        /// The message.
         detail: String,
         /// The keys as the request named them; `None` if they are absent.
         current: BTreeMap<String, Option<SharedValue>>,
     },
-    /// It is larger than the limit.
+    /// It exceeds a limit (413).
     #[error("{0}")]
     TooLarge(String),
-    /// What was sent is understood and cannot be used.
+    /// The request is well-formed and cannot be processed (422).
     #[error("{0}")]
     Unusable(String),
-    /// What was sent is not as described.
+    /// The request does not match its model (422).
     #[error("{} problems in the request", .0.len())]
     Invalid(Vec<Problem>),
-    /// Too much at once.
+    /// Too many runs or watches at once (429).
     #[error("{0}")]
     TooMany(String),
-    /// The server or its store cannot do it now.
+    /// The server or its store is unavailable (503).
     #[error("{0}")]
     Unavailable(String),
-    /// An application is there and cannot be used.
+    /// An application exists and could not be loaded (500).
     #[error("Failed to load agent")]
     NotLoaded {
         /// The application.
@@ -74,10 +74,10 @@ pub(crate) enum ApiError {
         /// Why, for the log.
         reason: String,
     },
-    /// An agent failed; its message is sent, as it is in streams.
+    /// An agent failed; its message is sent, as in streams (500).
     #[error("{0}")]
     RunFailed(String),
-    /// Something failed; `action` is sent, `source` is not.
+    /// The server failed; `action` is sent, `source` is only logged (500).
     #[error("cannot {action}")]
     Failed {
         /// What was being done.
@@ -85,7 +85,7 @@ pub(crate) enum ApiError {
         /// Why it failed.
         source: BoxError,
     },
-    /// The store did not answer: the change is made or not made.
+    /// The store did not confirm a change: it may have been made or not (503).
     #[error("tried to {action}, which is done or not done; {advice}")]
     InDoubt {
         /// What was being done.
@@ -95,7 +95,7 @@ pub(crate) enum ApiError {
         /// Why it is not known.
         source: BoxError,
     },
-    /// The store or a service failed, and another attempt may succeed.
+    /// The store or a service failed, and a retry may succeed (503).
     #[error("cannot {action}")]
     Backend {
         /// What was being done.
@@ -142,8 +142,8 @@ impl ApiError {
         }
     }
 
-    /// What is sent. Current values are state, so the secrets of credentials are taken out of them
-    /// too.
+    /// The body of the response. Current values are state, so the secrets of credentials are
+    /// removed from them too.
     fn body(&self) -> Vec<u8> {
         let (mut values, mut absent) = (None, None);
         if let Self::Overwritten { current, .. } = self {
@@ -163,7 +163,7 @@ impl ApiError {
         }
     }
 
-    /// A header that tells the client what to do.
+    /// A header with which the client can react.
     fn header(&self) -> Option<(HeaderName, HeaderValue)> {
         match self {
             Self::Unauthenticated(_) => Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))),
@@ -175,7 +175,7 @@ impl ApiError {
     }
 }
 
-/// The body of every answer that is no success.
+/// The body of every error response.
 #[derive(Serialize)]
 struct Refusal<'a> {
     detail: Value,
@@ -253,8 +253,8 @@ impl From<SessionError> for ApiError {
     }
 }
 
-/// An error of the store as an answer. If it is not known whether the change was made, this is what
-/// the client can do.
+/// Converts an error of the store. If it is not known whether the change was made, the response
+/// carries this advice.
 pub(crate) fn advising(advice: &'static str) -> impl FnOnce(SessionError) -> ApiError {
     move |error| match error {
         SessionError::InDoubt { action, source, .. } => ApiError::InDoubt { action, advice, source },
@@ -262,18 +262,18 @@ pub(crate) fn advising(advice: &'static str) -> impl FnOnce(SessionError) -> Api
     }
 }
 
-/// What a client can do that does not know whether a run's event was stored.
+/// The advice for a client that does not know whether an event of a run was stored.
 pub(crate) const AFTER_A_RUN: &str = "read the session to see what was stored before you run it again";
 
-/// Why an operation was refused. The stored value is told if it is a number; others may be long or
-/// secret, and only their type is told.
+/// Why an operation was refused. The stored value is included if it is a number; others may be long
+/// or secret, so only their type is.
 fn refused_operation(key: &str, owner: &str, found: Option<&SharedValue>, source: &OperationError) -> String {
     let owner = match Scope::of(key).0 {
         Scope::Session => format!("session {owner}"),
         _ => owner.to_owned(),
     };
     let stored = match (source, found) {
-        (OperationError::WrongType { .. }, _) => String::new(), // its text tells the type
+        (OperationError::WrongType { .. }, _) => String::new(), // its message names the type
         (_, None) => ", which is absent".to_owned(),
         (_, Some(value)) if value.is_number() => format!(", which holds {value}"),
         (_, Some(_)) => String::new(),
@@ -332,7 +332,7 @@ impl From<RunError> for ApiError {
     }
 }
 
-/// An error and what is behind it, on one line: what others wrote cannot begin a line of the log.
+/// An error and its causes on one line, so that text from outside cannot forge a line of the log.
 pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

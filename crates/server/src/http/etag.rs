@@ -6,17 +6,17 @@ use axum::http::HeaderValue;
 use sessile_session::{Appended, Expect, Incarnation, Session, Version};
 
 /// A version of a session, spelled `5-1f3c`: the version, and which of the sessions that had this
-/// address it is. What was stored before Sessile told sessions apart has only the version; so has
-/// the state of users and applications, which is never replaced.
+/// address it is. Sessions without an incarnation have only the version; so has the state of users
+/// and applications, which is never replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tag {
     pub(crate) version: Version,
     pub(crate) incarnation: Incarnation,
 }
 
-/// A version that nothing reaches. It is expected by those who send tags that can never be current:
-/// the store then refuses the request in its turn, after it has looked whether the session exists
-/// and whether the request was made before.
+/// A version that is never reached. It is expected in the place of tags that can never be current:
+/// the store then refuses the request, but only after it has checked whether the session exists and
+/// whether the request is a retry.
 pub(crate) const NEVER: Version = i64::MAX as Version;
 
 impl Tag {

@@ -1,5 +1,5 @@
-//! The header `Idempotency-Key`: a client that does not know whether its change was made sends it
-//! again.
+//! The header `Idempotency-Key`: with it, a client that does not know whether its change was made
+//! can retry safely.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -9,7 +9,7 @@ use sessile_session::{Event, Ids, MAX_ID, SessionError};
 use super::error::{ApiError, advising};
 use super::json::Problem;
 
-/// The key of a change, which makes a repetition change nothing and answer as the first time.
+/// The key of a change. A retry with the same key changes nothing and gets the first response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IdempotencyKey(pub(crate) Option<String>);
 
@@ -17,8 +17,8 @@ const NAME: &str = "Idempotency-Key";
 static HEADER: HeaderName = HeaderName::from_static("idempotency-key");
 
 impl IdempotencyKey {
-    /// An event of the user for a change without a run. Its ids come from the key, so that a
-    /// repetition is the same event.
+    /// An event of the user for a change without a run. Its ids come from the key, so that a retry
+    /// is the same event.
     pub(crate) fn event(&self, ids: &dyn Ids) -> Event {
         match &self.0 {
             Some(key) => {
@@ -30,7 +30,7 @@ impl IdempotencyKey {
         }
     }
 
-    /// Why a change was not made, or may not have been made, and what its client can do.
+    /// The error of a change that failed or may have failed, with advice for its client.
     pub(crate) fn failure(&self, error: SessionError) -> ApiError {
         match (error, &self.0) {
             (SessionError::EventConflict { .. } | SessionError::RequestConflict { .. }, Some(key)) => {

@@ -11,9 +11,9 @@ use super::etag::{NEVER, Tag};
 /// What a request expects to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum IfMatch {
-    /// Anything: there is no such header, or it is `*`.
+    /// No condition: the header is missing, or it is `*`.
     Anything,
-    /// One of these versions. Weak tags and those that Sessile never gave are left out, because
+    /// One of these versions. Weak tags and tags that Sessile never issued are left out, because
     /// they match nothing: `If-Match` compares strongly.
     OneOf(Vec<Tag>),
 }
@@ -30,8 +30,8 @@ impl IfMatch {
             Self::OneOf(tags) => match &tags[..] {
                 [] => Ok(Expect { session: Some(NEVER), ..Expect::default() }),
                 [tag] => Ok(tag.expect()),
-                // The store compares with one version. Reading says which of them may be the one;
-                // if it is none, any of them is refused by the store.
+                // The store compares with one version. A read finds the one that may match; if none
+                // does, the store refuses any of them.
                 [first, ..] => {
                     let current = sessions.get(key, EventWindow::NONE).await?;
                     let current = current.map(|session| Tag::from(&session));
@@ -76,7 +76,7 @@ impl IfMatch {
     }
 }
 
-/// The tags of a list that may match; `None` if it is no list of tags.
+/// The tags of a list that may match; `None` if it is not a list of tags.
 fn tags(text: &str) -> Option<Vec<Tag>> {
     let (mut tags, mut rest, mut count) = (Vec::new(), text, 0);
     loop {

@@ -9,7 +9,7 @@ use super::quota::{Permit, Quota};
 /// Whether new runs may begin and running ones may go on. A server is open; then it is closing,
 /// while it waits for its runs; then, if they take too long, it is stopping.
 pub(crate) struct Lifecycle {
-    /// The runs that are going on, which a shutdown waits for.
+    /// The runs in progress, which a shutdown waits for.
     runs: Arc<Quota>,
     /// Cancelled when no more runs may begin. Streams without an end of their own end with it.
     closing: CancellationToken,
@@ -36,7 +36,7 @@ impl Lifecycle {
         self.runs.take(user)
     }
 
-    /// How many runs are going on.
+    /// How many runs are in progress.
     pub(crate) fn runs(&self) -> usize {
         self.runs.count()
     }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-/// How much a caller may ask for. Exceeding a limit is an answer that names it, and changes
-/// nothing.
+/// The limits of requests. A request that exceeds one gets an error that names the limit, and
+/// changes nothing.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Limits {
@@ -20,17 +20,17 @@ pub struct Limits {
     pub json_depth: usize,
     /// How many events a session may be created with (422).
     pub events: usize,
-    /// How many runs go on at once (429).
+    /// How many runs may be in progress at once (429).
     pub runs: usize,
     /// How many of them may be of one user (429).
     pub user_runs: usize,
-    /// How many watches of sessions go on at once (429).
+    /// How many watches may be open at once (429).
     pub watches: usize,
     /// How many of them may be of one user (429).
     pub user_watches: usize,
     /// How many connections are open at once; others wait to be accepted.
     pub connections: usize,
-    /// How long a request may take, but for runs and streams (503).
+    /// How long a request may take, except for runs and streams (503).
     pub request_time: Duration,
     /// How long a run may take (503).
     pub run_time: Duration,
@@ -38,7 +38,7 @@ pub struct Limits {
     pub header_time: Duration,
     /// How long a client may take to send a body (408).
     pub body_time: Duration,
-    /// How long a client may take nothing of an answer; then its connection is closed.
+    /// How long a client may accept no bytes of a response; then its connection is closed.
     pub write_time: Duration,
 }
 

@@ -57,7 +57,7 @@ where
 
     fn call(&mut self, request: Request) -> Self::Future {
         let (started, http) = (Instant::now(), self.http.clone());
-        if let Some(response) = cors::instead(&http, &request) {
+        if let Some(response) = cors::preflight(&http, &request) {
             return Box::pin(async { Ok(response) });
         }
         let (id, method) = (request_id(request.headers(), &http), request.method().clone());

@@ -44,18 +44,18 @@ impl OriginCheck {
         Ok(())
     }
 
-    /// Whether answers carry the headers of cross-origin requests.
+    /// Whether any origin is allowed, so that responses need CORS headers.
     pub(crate) fn has_origins(&self) -> bool {
         !self.literal.is_empty() || !self.patterns.is_empty()
     }
 
-    /// Whether an origin is one of those that were named.
+    /// Whether an origin is one of the allowed ones.
     pub(crate) fn is_listed(&self, origin: &str) -> bool {
         self.literal.iter().any(|listed| listed == "*" || listed == origin)
             || self.patterns.iter().any(|pattern| pattern.is_match(origin))
     }
 
-    /// Refuses what a foreign page sends.
+    /// Refuses requests of foreign pages.
     pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), ApiError> {
         if !self.is_host_allowed(headers) {
             return Err(ApiError::Forbidden("Forbidden: host not allowed".to_owned()));
@@ -121,14 +121,14 @@ fn same(listed: &str, host: &str) -> bool {
     bare(listed).eq_ignore_ascii_case(bare(host).trim_end_matches('.'))
 }
 
-/// Whether a host, with or without a port, is this computer.
+/// Whether a host, with or without a port, is a loopback name or address.
 pub(crate) fn is_loopback(host: &str) -> bool {
     let bare = bare(host).trim_end_matches('.');
     bare.eq_ignore_ascii_case("localhost")
         || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// A host without its port; as it is, if what follows is no port.
+/// A host without its port; unchanged, if what follows the colon is not a port.
 fn bare(host: &str) -> &str {
     let is_port = |text: &str| {
         text.strip_prefix(':')

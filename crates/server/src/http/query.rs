@@ -10,7 +10,7 @@ use super::error::ApiError;
 use super::json::{Problem, flag};
 use crate::describe::model::is_called;
 
-/// The years that stores can compare: nothing is older or newer.
+/// The first and the last second that stores can compare: those of the years 1 to 9999.
 const FIRST_TIME: f64 = -62_135_596_800.0;
 const LAST_TIME: f64 = 253_402_300_799.0;
 
@@ -18,7 +18,7 @@ const LAST_TIME: f64 = 253_402_300_799.0;
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// A parameter as it is; the first, if there are more.
+    /// A parameter as text; the first, if it is given more than once.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(key, _)| is_called(name, key)).map(|(_, value)| value.as_str())
     }
@@ -35,13 +35,13 @@ impl Query {
         self.parse(name, "float_parsing", "Input should be a valid number", parse)
     }
 
-    /// Yes or no.
+    /// A boolean; false if it is left out.
     pub(crate) fn flag(&self, name: &str) -> Result<bool, ApiError> {
         let msg = "Input should be a valid boolean, unable to interpret input";
         Ok(self.parse(name, "bool_parsing", msg, flag)?.unwrap_or(false))
     }
 
-    /// Which events are wanted.
+    /// The window of events to read.
     pub(crate) fn window(&self) -> Result<EventWindow, ApiError> {
         Ok(EventWindow {
             last: self.count("numRecentEvents")?,

@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::error::ApiError;
 
-/// How many of something there may be at once: of all users together, and of one.
+/// Limits how many runs or watches there are at once, for all users together and for each user.
 pub(crate) struct Quota {
     /// What is counted, as in "8 runs".
     what: &'static str,
@@ -53,7 +53,7 @@ impl Quota {
         Ok(Permit { quota: self.clone(), user: user.to_owned() })
     }
 
-    /// How many there are.
+    /// How many are taken.
     pub(crate) fn count(&self) -> usize {
         self.taken().all
     }

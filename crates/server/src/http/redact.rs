@@ -1,9 +1,9 @@
-//! Taking the secrets of credentials out of what is sent.
+//! Removes the secrets of credentials from responses.
 //!
-//! Agents store credentials in events and state. Whoever reads a session over HTTP gets it without
-//! the passwords, tokens and keys inside what looks like a credential. Texts that cannot hold a
-//! credential, which are nearly all, are sent as they are. google-adk's own notes in events are
-//! taken out too.
+//! Agents store credentials in events and state. A client that reads a session gets it without the
+//! passwords, tokens and keys inside objects that look like a credential. Texts that cannot contain
+//! a credential, which are nearly all, are sent unchanged. google-adk's internal notes in events
+//! are removed too.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -12,7 +12,7 @@ use regex::bytes::Regex;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-/// JSON without the secrets of credentials; every other digit and letter is kept.
+/// JSON without the secrets of credentials; everything else is kept byte by byte.
 pub(crate) fn redacted(json: Vec<u8>) -> Vec<u8> {
     if !MARKS.is_match(&json) {
         return json;
@@ -23,14 +23,14 @@ pub(crate) fn redacted(json: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// What a text with something to take out holds at least one of. Escapes could hide a name, so a
-/// text with one is looked at too.
+/// A text with something to remove contains at least one of these. An escape could hide a name, so
+/// a text with escapes is examined too.
 static MARKS: LazyLock<Regex> = LazyLock::new(|| {
     let marks = concat!(
         "authType|auth_type|adk_request_credential|AuthCredential|auth_credential|",
         "requestedAuthConfigs\":\\{\"|requested_auth_configs\":\\{\"|__adk_internal_|\\\\u00"
     );
-    Regex::new(marks).expect("the pattern is fixed, and is one")
+    Regex::new(marks).expect("the pattern is valid")
 });
 
 const AUTH_TYPES: [&str; 14] = [

@@ -1,4 +1,4 @@
-//! Answers: JSON without secrets, and sessions with their version.
+//! Responses: JSON without secrets, and sessions with their version as the `ETag`.
 
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, header};
@@ -14,11 +14,11 @@ use super::redact::redacted;
 /// appended event, because it is not part of the event.
 pub(crate) const UPDATE_TIME: HeaderName = HeaderName::from_static("sessile-last-update-time");
 
-/// The room that an answer gets to begin with, in bytes: enough for an event, and no more than the
-/// allocator keeps at hand.
+/// The initial capacity of a response, in bytes: enough for an event, and small enough that the
+/// allocator has it in its cache.
 const USUAL: usize = 1000;
 
-/// The room for each event of a session.
+/// The additional capacity for each event of a session.
 const OF_EVENT: usize = 400;
 
 /// A value as JSON.
@@ -32,7 +32,7 @@ fn response(json: Vec<u8>) -> Response {
 
 /// A session as JSON, its version as the `ETag`.
 pub(crate) fn session(session: &Session) -> Result<Response, ApiError> {
-    let json = with_room(session, USUAL + OF_EVENT * session.events().len())?;
+    let json = with_capacity(session, USUAL + OF_EVENT * session.events().len())?;
     Ok(with_tag(response(json), session.into()))
 }
 
@@ -48,11 +48,11 @@ fn with_tag(mut response: Response, tag: Tag) -> Response {
 
 /// The JSON of sessions and events, without the secrets of credentials.
 pub(crate) fn to_json(value: &impl Serialize) -> Result<Vec<u8>, ApiError> {
-    with_room(value, USUAL)
+    with_capacity(value, USUAL)
 }
 
-fn with_room(value: &impl Serialize, room: usize) -> Result<Vec<u8>, ApiError> {
-    let mut bytes = Vec::with_capacity(room);
+fn with_capacity(value: &impl Serialize, capacity: usize) -> Result<Vec<u8>, ApiError> {
+    let mut bytes = Vec::with_capacity(capacity);
     serde_json::to_writer(&mut bytes, value)
         .map_err(|source| ApiError::Failed { action: "write the answer", source: source.into() })?;
     Ok(redacted(bytes))

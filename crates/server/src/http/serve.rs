@@ -1,4 +1,4 @@
-//! Connections: accepted, bounded, and closed with grace.
+//! Connections: accepted up to a limit, and closed gracefully.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::limits::Limits;
 use super::state::HttpState;
 use super::write_timeout::WriteTimeout;
 
-/// What a connection may hold before its request is understood; headers fit in, bodies are read in
+/// The buffer of a connection, in bytes. The headers of a request must fit in; bodies are read in
 /// pieces.
 const BUFFER: usize = 64 * 1024;
 
@@ -122,7 +122,7 @@ impl Connections {
                 }
             };
             if let Err(error) = ended {
-                tracing::debug!(%error, "a connection broke off");
+                tracing::debug!(%error, "a connection failed");
             }
         });
     }

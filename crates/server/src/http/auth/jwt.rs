@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::AuthError;
 use super::principal::{Principal, Rights};
 
-/// What a JSON Web Token must be to be believed.
+/// How JSON Web Tokens are verified.
 #[derive(Debug)]
 pub struct JwtCheck {
     keys: JwtKeys,
@@ -17,7 +17,8 @@ pub struct JwtCheck {
     leeway: u64,
 }
 
-/// Keys that sign tokens. Each checks one algorithm, so that no token chooses how it is checked.
+/// Keys that verify tokens. Each is for one algorithm, so that a token cannot choose how it is
+/// verified.
 pub struct JwtKeys(Vec<Key>);
 
 struct Key {
@@ -31,7 +32,7 @@ struct Claims {
     sub: String,
     exp: f64,
     nbf: Option<f64>,
-    /// Words; `sessile:admin` and `sessile:write_app` are rights.
+    /// Separated by spaces; `sessile:admin` and `sessile:write_app` are rights.
     #[serde(default)]
     scope: String,
 }
@@ -63,7 +64,7 @@ impl JwtCheck {
         self
     }
 
-    /// Whose token it is, or why it is not believed.
+    /// The caller that a token identifies, or why it is refused.
     pub(super) fn principal(&self, token: &str, now: f64) -> Result<Principal, String> {
         let header = jsonwebtoken::decode_header(token).map_err(|error| error.to_string())?;
         let fits = |key: &&Key| {
@@ -72,19 +73,21 @@ impl JwtCheck {
         let mut reason = "no key fits".to_owned();
         for key in self.keys.0.iter().filter(fits) {
             match jsonwebtoken::decode::<Claims>(token, &key.key, &self.validation(key.algorithm)) {
-                Ok(token) => return self.believed(token.claims, now),
+                Ok(token) => return self.accepted(token.claims, now),
                 Err(error) => reason = error.to_string(),
             }
         }
         Err(reason)
     }
 
-    /// Times are compared here, with the server's clock.
+    /// The checks of the signature, the audience and the issuer. Times are checked in `accepted`,
+    /// with the server's clock.
     fn validation(&self, algorithm: Algorithm) -> Validation {
         let mut validation = Validation::new(algorithm);
         validation.validate_exp = false;
         validation.validate_nbf = false;
-        // Without an audience of our own, a token that is made for another one is refused.
+        // Without a configured audience, a token with an audience is for another service and
+        // refused.
         validation.validate_aud = true;
         let mut required = vec!["exp", "sub"];
         if let Some(audience) = &self.audience {
@@ -100,7 +103,7 @@ impl JwtCheck {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a leeway is a few seconds")]
-    fn believed(&self, claims: Claims, now: f64) -> Result<Principal, String> {
+    fn accepted(&self, claims: Claims, now: f64) -> Result<Principal, String> {
         let leeway = self.leeway as f64;
         if claims.exp + leeway <= now {
             return Err("it has expired".to_owned());
@@ -118,7 +121,8 @@ impl JwtCheck {
 }
 
 impl JwtKeys {
-    /// A secret for HS256, as it is in its file; line breaks at its end do not count.
+    /// A secret for HS256; white space at its end is ignored, so that it can be the content of a
+    /// file.
     ///
     /// # Errors
     ///
@@ -181,7 +185,7 @@ impl fmt::Debug for JwtKeys {
     }
 }
 
-/// The shortest secret that a token's signature cannot be guessed by, in bytes.
+/// The shortest secret that is accepted for HS256, in bytes: shorter ones can be guessed.
 const SHORTEST_SECRET: usize = 32;
 
 /// Refuses a secret that could be guessed.

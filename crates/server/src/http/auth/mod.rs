@@ -1,4 +1,4 @@
-//! Who is asking: tokens in the `Authorization` header, and what they allow.
+//! Authentication: tokens in the `Authorization` header, and the rights that they give.
 
 mod jwt;
 mod principal;
@@ -12,7 +12,8 @@ pub use tokens::StaticTokens;
 
 use crate::http::error::ApiError;
 
-/// How callers are known. With none of its ways, everybody may do everything.
+/// How callers are authenticated. Without JSON Web Tokens and fixed tokens, authentication is off,
+/// and every caller may do everything.
 #[derive(Debug, Default)]
 pub struct Auth {
     jwt: Option<JwtCheck>,
@@ -31,19 +32,19 @@ impl AuthError {
 }
 
 impl Auth {
-    /// Nobody is asked for a token.
+    /// No authentication: every caller may do everything.
     pub fn off() -> Self {
         Self::default()
     }
 
-    /// Knows callers by JSON Web Tokens.
+    /// Authenticates callers by JSON Web Tokens.
     #[must_use]
     pub fn with_jwt(mut self, check: JwtCheck) -> Self {
         self.jwt = Some(check);
         self
     }
 
-    /// Knows callers by fixed tokens.
+    /// Authenticates callers by fixed tokens.
     #[must_use]
     pub fn with_tokens(mut self, tokens: StaticTokens) -> Self {
         self.tokens = Some(tokens);
@@ -55,7 +56,7 @@ impl Auth {
         self.jwt.is_some() || self.tokens.is_some()
     }
 
-    /// Who sent a request. What is wrong with a token is logged and not told.
+    /// The caller of a request. Why a token is refused is logged, and not sent to the client.
     pub(crate) fn principal(&self, headers: &HeaderMap, now: f64) -> Result<Principal, ApiError> {
         if !self.is_on() {
             return Ok(Principal::anyone());

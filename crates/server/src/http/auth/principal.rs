@@ -8,9 +8,9 @@ use crate::http::error::ApiError;
 /// The caller, and what it may do.
 #[derive(Debug, Clone)]
 pub struct Principal {
-    /// Whose token it is; `None` without authentication.
+    /// The user of the token; `None` without authentication.
     name: Option<Arc<str>>,
-    /// Whether it acts for every user, and not only for the one that it is.
+    /// Whether it acts for every user, and not only for itself.
     any_user: bool,
     rights: Rights,
     /// When its token stops being valid, in seconds since 1970; `None` is never.
@@ -55,9 +55,9 @@ impl Principal {
         found.ok_or_else(|| ApiError::Unauthenticated("This needs a token".to_owned()))
     }
 
-    /// Comes when the token stops being valid.
+    /// Resolves when the token expires; never, if it does not.
     pub(crate) fn expired(&self, now: f64) -> impl Future<Output = ()> + Send + 'static + use<> {
-        // A token for longer than that is one for ever.
+        // Timers have a maximum; a token that is valid for longer counts as one that never expires.
         const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
         let left = self.expires.map(|expires| Duration::try_from_secs_f64((expires - now).max(0.0)));
         async move {
@@ -68,17 +68,17 @@ impl Principal {
         }
     }
 
-    /// Whose token it is, for the history of what is changed; `None` without authentication.
+    /// The user of the token, for the history of changes; `None` without authentication.
     pub(crate) fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// The one user that it acts for, if it is one.
+    /// The only user that it acts for; `None` if it acts for every user.
     pub(crate) fn user(&self) -> Option<&str> {
         self.name.as_deref().filter(|_| !self.any_user)
     }
 
-    /// Refuses to act for another user, in the same words whether or not there is such a user.
+    /// Refuses to act for another user, with the same message whether or not that user exists.
     pub(crate) fn acts_for(&self, user: &str) -> Result<(), ApiError> {
         match self.user() {
             Some(own) if own != user => {
@@ -99,7 +99,7 @@ impl Principal {
         }
     }
 
-    /// Whether it may write `app:` keys, and see who did.
+    /// Whether it may write `app:` keys, and see which users did.
     pub(crate) fn may_write_app(&self) -> bool {
         self.rights.write_app
     }

@@ -6,7 +6,7 @@ use subtle::ConstantTimeEq;
 use super::AuthError;
 use super::principal::{Principal, Rights};
 
-/// Fixed tokens, of which only hashes are known.
+/// Fixed tokens. Only their hashes are known to the server.
 pub struct StaticTokens(Vec<Entry>);
 
 struct Entry {
@@ -42,7 +42,7 @@ impl StaticTokens {
         Ok(Self(entries.collect::<Result<_, _>>()?))
     }
 
-    /// Whose token it is. All hashes are compared, each in constant time.
+    /// The caller that a token identifies. All hashes are compared, each in constant time.
     pub(super) fn principal(&self, token: &str) -> Option<Principal> {
         let digest = ring::digest::digest(&ring::digest::SHA256, token.as_bytes());
         let mut found = None;
@@ -83,8 +83,8 @@ fn bytes(digits: &str) -> Option<[u8; 32]> {
         return None;
     }
     let mut bytes = [0; 32];
-    for (place, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&digits[2 * place..2 * place + 2], 16).ok()?;
+    for (index, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&digits[2 * index..2 * index + 2], 16).ok()?;
     }
     Some(bytes)
 }

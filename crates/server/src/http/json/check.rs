@@ -1,4 +1,4 @@
-//! Comparing a value with its description. All problems are found, not only the first.
+//! Compares a value with its model. It finds all problems, not only the first.
 
 use serde_json::json;
 use sessile_state::{Operations, SharedValue};
@@ -8,17 +8,17 @@ use super::parse::{Node, Value};
 use super::problem::{Problem, Step};
 use crate::describe::model::{Field, Kind, Model, Presence, is_called};
 
-/// So many problems are told at once.
+/// How many problems are reported at most.
 pub(crate) const MOST_PROBLEMS: usize = 100;
 
-/// What is wrong with a value that should be a model.
+/// The problems of a value that should match a model.
 pub(crate) fn check(node: &Node<'_>, model: &Model) -> Vec<Problem> {
     let mut check = Check::default();
     check.object(node, model);
     check.problems
 }
 
-/// What is wrong with a body that should be a map.
+/// The problems of a body that should be a map.
 pub(crate) fn check_map(node: &Node<'_>) -> Vec<Problem> {
     let mut check = Check::default();
     check.value(node, &Kind::Map);
@@ -39,13 +39,13 @@ pub(crate) fn flag_of(node: &Node<'_>) -> Option<bool> {
 /// A field of an object, as it was sent.
 type Entry<'a> = (std::borrow::Cow<'a, str>, Node<'a>);
 
-/// How the names of notes begin that only a commit writes, see [`sessile_session::OPERATIONS`].
+/// The prefix of the notes that only a commit writes, see [`sessile_session::OPERATIONS`].
 const RESERVED: &str = "sessile:";
 
 #[derive(Default)]
 struct Check<'a> {
-    /// Where in the body we are. It borrows the names: they are copied for a problem, and most
-    /// bodies have none.
+    /// The path to the current value. It borrows the names: they are copied only for a problem, and
+    /// most bodies have none.
     path: Vec<PathStep<'a>>,
     problems: Vec<Problem>,
 }
@@ -155,8 +155,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Notes that only a commit writes are refused: a reader would take them for what the commit
-    /// did.
+    /// Refuses notes that only a commit writes: a reader would take them for a record of the
+    /// commit.
     fn notes(&mut self, entries: &'a [Entry<'_>]) {
         for (name, value) in entries.iter().filter(|(name, _)| name.starts_with(RESERVED)) {
             let msg = "Only Sessile writes notes whose names begin with sessile:; leave it out (an event removes keys \
@@ -194,7 +194,7 @@ impl<'a> Check<'a> {
         self.path.pop();
     }
 
-    /// The path as problems tell it.
+    /// The path as problems report it.
     fn loc(&self) -> Vec<Step> {
         let step = |place: &PathStep<'_>| match place {
             PathStep::Name(name) => Step::name(*name),
@@ -207,8 +207,8 @@ impl<'a> Check<'a> {
         self.push(Problem::new(kind, self.loc(), msg, input));
     }
 
-    /// Keeps a problem, unless there are so many that nobody would read it: a body of wrong items
-    /// must not become an answer many times its size.
+    /// Keeps a problem, unless there are too many: a body of invalid items must not cause a
+    /// response many times its size.
     fn push(&mut self, problem: Problem) {
         if self.problems.len() < MOST_PROBLEMS {
             self.problems.push(problem);

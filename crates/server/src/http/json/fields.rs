@@ -11,13 +11,13 @@ use super::problem::{Problem, Step};
 use crate::describe::model::{Model, is_called};
 use crate::http::limits::Limits;
 
-/// A body that is JSON, and what it may hold.
+/// A body that was parsed as JSON, and the limits that apply to it.
 pub(crate) struct Document<'a> {
     root: Node<'a>,
     limits: &'a Limits,
 }
 
-/// The fields of an object that is as its model says.
+/// The fields of an object that matches its model.
 #[derive(Debug)]
 pub(crate) struct Fields<'a> {
     entries: Vec<(Cow<'a, str>, Node<'a>)>,
@@ -31,10 +31,10 @@ pub(crate) struct Fields<'a> {
 pub(crate) struct NamedKey<'f> {
     pub(crate) key: &'f str,
     raw: &'f str,
-    /// The place of the object, and the field that names the key.
+    /// The path of the object in the body, and the field that names the key.
     path: &'f [&'static str],
     field: &'static str,
-    /// The key's place, if the field is a list.
+    /// The index of the key, if the field is a list.
     index: Option<usize>,
 }
 
@@ -49,7 +49,7 @@ impl<'a> Document<'a> {
         matches!(self.root.value, Value::Null)
     }
 
-    /// The fields, if they are as the model says.
+    /// The fields, if the body matches the model.
     pub(crate) fn fields(self, model: &Model) -> Result<Fields<'a>, Vec<Problem>> {
         let problems = check(&self.root, model);
         match self.root.value {
@@ -145,7 +145,7 @@ impl<'a> Fields<'a> {
         entries.iter().map(read).collect()
     }
 
-    /// Refuses fields that make no sense here, in the place of ignoring them.
+    /// Refuses fields that are not allowed here, instead of ignoring them.
     pub(crate) fn refuse(&self, names: &[&str], msg: &str) -> Result<(), Vec<Problem>> {
         let given = |name: &&str| {
             let node = self.get(name).filter(|node| !matches!(node.value, Value::Null))?;
@@ -197,20 +197,20 @@ impl<'a> Fields<'a> {
         self.entries.iter().find(|(key, _)| is_called(name, key)).map(|(_, node)| node)
     }
 
-    /// The place of a field in the body.
+    /// The path of a field in the body.
     fn at(&self, name: &str) -> Vec<Step> {
         steps(&self.path, [Step::name(name)])
     }
 }
 
 impl NamedKey<'_> {
-    /// Something is wrong with this key.
+    /// A problem with this key.
     pub(crate) fn problem(&self, kind: &'static str, msg: impl Into<String>) -> Problem {
         let step = self.index.map_or_else(|| Step::name(self.key), Step::Index);
         Problem::new(kind, steps(self.path, [Step::name(self.field), step]), msg, self.raw)
     }
 
-    /// What is wrong with the key if it is longer than the limit.
+    /// The problem with this key, if it is longer than the limit.
     pub(crate) fn too_long(&self, limits: &Limits) -> Option<Problem> {
         let is_long = self.key.len() > limits.key_length && self.key.chars().count() > limits.key_length;
         is_long.then(|| self.problem("string_too_long", too_long(limits)))
@@ -222,7 +222,7 @@ fn steps(path: &[&'static str], further: impl IntoIterator<Item = Step>) -> Vec<
     path.iter().map(|name| Step::name(*name)).chain(further).collect()
 }
 
-/// What is told of a key that is longer than the limit.
+/// The message about a key that is longer than the limit.
 pub(crate) fn too_long(limits: &Limits) -> String {
     format!("State keys have at most {} characters", limits.key_length)
 }

@@ -1,7 +1,7 @@
 //! A strict parser for untrusted JSON.
 //!
-//! Beside what every parser refuses, this one refuses what would be accepted and read back as
-//! something else: a key given twice, half of a surrogate pair, a number beyond an `f64`, nesting
+//! Besides invalid JSON, it refuses documents that would be accepted and read back as something
+//! else: a key given twice, half of a surrogate pair, a number beyond an `f64`, nesting
 //! deeper than a limit. Every value keeps its text, so that no digit is lost on the way to a store.
 
 use std::borrow::Cow;
@@ -14,7 +14,7 @@ pub(crate) struct Node<'a> {
     pub(crate) value: Value<'a>,
 }
 
-/// What a text says. A number is its text.
+/// The value of a text. A number is kept as its text, see [`Node::raw`].
 #[derive(Debug, Clone)]
 pub(crate) enum Value<'a> {
     Null,
@@ -25,7 +25,7 @@ pub(crate) enum Value<'a> {
     Object(Vec<(Cow<'a, str>, Node<'a>)>),
 }
 
-/// Why a text is not JSON that can be kept.
+/// Why a text was refused.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Malformed {
     /// How many characters were understood.
@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
         }
         loop {
             self.space();
-            let place = self.at;
+            let start = self.at;
             if self.peek() != Some(b'"') {
                 return Err(self.error("Expecting property name enclosed in double quotes"));
             }
@@ -90,7 +90,7 @@ impl<'a> Reader<'a> {
                 _ => !names.insert(name.clone()),
             };
             if known {
-                self.at = place;
+                self.at = start;
                 return Err(self.error(&format!("The key {name:?} is given twice")));
             }
             self.space();
@@ -152,7 +152,7 @@ impl<'a> Reader<'a> {
                 None => return Err(self.error("Unterminated string starting at")),
                 Some(b'"') => break,
                 Some(b'\\') => (end, escaped) = (end + 2, true),
-                // What stopped the plain bytes is one of these three.
+                // Plain bytes end at a quote, a backslash or a control character.
                 Some(_) => {
                     self.at = end;
                     return Err(self.error("Invalid control character at"));
@@ -215,8 +215,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether a number is written with few digits only, as nearly all are. It is JSON and no float
-/// then.
+/// Whether a number consists of few digits only, as nearly all do. Then it is valid JSON and fits
+/// into an `i64`, and needs no further check.
 fn is_short_integer(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text).as_bytes();
     match digits {
@@ -226,8 +226,8 @@ fn is_short_integer(text: &str) -> bool {
     }
 }
 
-/// How many bytes of a string come before a quote, a backslash or a control character. Texts are
-/// most of a body, so eight bytes are looked at together.
+/// How many bytes of a string come before a quote, a backslash or a control character. Strings are
+/// most of a body, so eight bytes are examined at a time.
 fn plain_length(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
@@ -246,7 +246,7 @@ fn plain_length(bytes: &[u8]) -> usize {
     length + special(rest)
 }
 
-/// The place of the first byte that a string cannot hold as it is; the length, if there is none.
+/// The index of the first byte that a string cannot hold unescaped; the length, if there is none.
 fn special(bytes: &[u8]) -> usize {
     let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
     bytes.iter().position(is_special).unwrap_or(bytes.len())

@@ -15,7 +15,7 @@ pub(crate) struct Problem {
     ctx: Option<Value>,
 }
 
-/// A step on the way to what is wrong.
+/// A step of the path to the value with the problem.
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]
 #[serde(untagged)]
 pub(crate) enum Step {
@@ -27,7 +27,7 @@ pub(crate) enum Step {
 const LONGEST_INPUT: usize = 4096;
 
 impl Problem {
-    /// A problem of a kind at a place, with what was found there.
+    /// A problem of a kind at a path, with the input that was found there.
     pub(crate) fn new(kind: &'static str, loc: Vec<Step>, msg: impl Into<String>, input: &str) -> Self {
         Self { r#type: kind, loc, msg: msg.into(), input: shown(input), ctx: None }
     }
@@ -44,15 +44,15 @@ impl Problem {
         Self::new("json_invalid", loc, "JSON decode error", "{}").with_ctx(json!({ "error": error.message }))
     }
 
-    /// A part of the path or the query is not what it should be.
+    /// A parameter of the path, the query or a header is not valid.
     pub(crate) fn parameter(
         kind: &'static str,
-        place: &'static str,
+        part: &'static str,
         name: &str,
         msg: &str,
         input: &str,
     ) -> Self {
-        Self::new(kind, vec![Step::name(place), Step::name(name)], msg, &Value::from(input).to_string())
+        Self::new(kind, vec![Step::name(part), Step::name(name)], msg, &Value::from(input).to_string())
     }
 }
 
