@@ -1,8 +1,8 @@
-//! The REST API of ADK over any store, and what operators need beside it.
+//! The REST API of ADK over any store, with the endpoints that operators need.
 //!
-//! A [`Server`] says what is served; [`router`] makes it an axum router. The paths, bodies and
-//! statuses are those of `adk api_server`, so that its clients work unchanged; `docs/http-api.md`
-//! lists them, and what is added.
+//! A [`Server`] is the configuration; [`router`] makes it an axum router, and [`serve()`] serves
+//! it. The paths, bodies and statuses are those of `adk api_server`, so that its clients work
+//! unchanged; `docs/http-api.md` lists them, and the additions.
 //!
 //! The code has three layers. `describe/` is the lowest: docs of routes, models of bodies, the
 //! OpenAPI document, metrics. `http/` is what every request passes, whatever it asks for. `api/`

@@ -93,7 +93,7 @@ pub(crate) fn table() -> Table {
     table.add(GET, "/dev{app}/eval-results", eval::no_results, &eval::NONE);
     table.add(GET, "/dev{app}/metrics-info", eval::no_metrics, &eval::NONE);
     table.add(GET, "/config/telemetry", settings::telemetry, &settings::TELEMETRY);
-    table.add(POST, "/config/telemetry", settings::switch, &settings::SWITCH);
+    table.add(POST, "/config/telemetry", settings::set_telemetry, &settings::SET_TELEMETRY);
     table.add(GET, "/dev-ui/config", settings::logo, &settings::LOGO);
     table.add(GET, "/dev-ui/assets/config/runtime-config.json", settings::runtime, &settings::RUNTIME);
     table

@@ -29,7 +29,8 @@ use crate::http::state::{HttpParts, HttpState};
 use crate::http::{cors, default_app, serve as connections};
 use crate::routes;
 
-/// What is served, and how. Give it to [`router`](crate::router) or [`serve`](crate::serve()).
+/// The configuration of a server. Pass it to [`router`](crate::router) or
+/// [`serve`](crate::serve()).
 pub struct Server {
     sessions: SessionService,
     apps: Apps,
@@ -84,7 +85,7 @@ impl Server {
         self
     }
 
-    /// With callers who are known by their tokens.
+    /// With authentication.
     #[must_use]
     pub fn with_auth(mut self, auth: Auth) -> Self {
         self.auth = auth;
@@ -114,15 +115,15 @@ impl Server {
         self
     }
 
-    /// With at most this many model calls in a run; 0 is as many as agents like.
+    /// With at most this many model calls in a run; 0 is unlimited.
     #[must_use]
     pub fn with_max_llm_calls(mut self, calls: u32) -> Self {
         self.max_llm_calls = calls;
         self
     }
 
-    /// The host that it listens on. On a loopback address, requests under other names are refused.
-    /// [`serve`](crate::serve()) finds it out by itself.
+    /// The host that it listens on. On a loopback address, requests for other host names are
+    /// refused. [`serve`](crate::serve()) sets it by itself.
     #[must_use]
     pub fn with_host(mut self, host: impl Into<String>) -> Self {
         self.origins.listens_on(&host.into());
@@ -147,14 +148,14 @@ impl Server {
         self
     }
 
-    /// With numbers from outside, such as a pool's, for `/metrics`.
+    /// With gauges from outside, such as those of a connection pool, for `/metrics`.
     #[must_use]
     pub fn with_gauges(mut self, gauges: impl Fn() -> Vec<Gauge> + Send + Sync + 'static) -> Self {
         self.gauges = Some(Arc::new(gauges));
         self
     }
 
-    /// With this much time to finish when it is shut down; 10 seconds if it is not set.
+    /// With this grace time for requests in flight at a shutdown; 10 seconds if it is not set.
     #[must_use]
     pub fn with_grace(mut self, grace: Duration) -> Self {
         self.grace = grace;

@@ -15,11 +15,11 @@ use crate::http::error::ApiError;
 #[derive(Debug, Default)]
 pub struct Apps {
     apps: BTreeMap<String, Entry>,
-    /// Where they were looked for, for messages.
+    /// Where applications were searched, for error messages.
     folder: Option<PathBuf>,
 }
 
-/// Connects a live session that was described so far.
+/// Configures a live session further, and connects it.
 pub(crate) type LiveAgent =
     Arc<dyn Fn(LiveBuilder) -> BoxFuture<'static, Result<LiveHandle, LiveError>> + Send + Sync>;
 
@@ -28,7 +28,7 @@ pub(crate) type LiveAgent =
 pub struct App {
     runner: Runner,
     language: String,
-    /// Who answers at `/run_live`, if it is not the runner.
+    /// The live agent for `/run_live`; without one, the runner answers there.
     live: Option<LiveAgent>,
 }
 
@@ -52,8 +52,8 @@ impl App {
         self
     }
 
-    /// With a live agent for `/run_live`. The function is given the description of a session that
-    /// is attached to the stored one, describes it further, and connects it.
+    /// With a live agent for `/run_live`. The function gets a builder that is attached to the
+    /// stored session, configures it further, and connects it.
     #[must_use]
     pub fn with_live<Fut: Future<Output = Result<LiveHandle, LiveError>> + Send + 'static>(
         mut self,
@@ -86,12 +86,12 @@ impl fmt::Debug for App {
 }
 
 impl Apps {
-    /// None yet.
+    /// No applications.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With the folder where applications were looked for, which answers name.
+    /// With the folder where applications were searched, which error messages name.
     #[must_use]
     pub fn with_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
@@ -123,7 +123,7 @@ impl Apps {
         })
     }
 
-    /// The application, or why it cannot be used.
+    /// An application by its name.
     pub(crate) fn find(&self, name: &str) -> Result<&App, ApiError> {
         if name.starts_with("__") {
             let text = "Access to internal special agents is disabled in API server mode and on a \

@@ -1,4 +1,4 @@
-//! Whether the server is alive, and whether it can work.
+//! Liveness and readiness.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -18,7 +18,7 @@ pub(crate) async fn health() -> Result<Response, ApiError> {
     response::json(&json!({ "status": "ok" }))
 }
 
-/// Reads from the store; the name of the application is one that nobody can have.
+/// Reads from the store, from an application that does not exist.
 pub(crate) async fn ready(State(shared): State<Shared>) -> Result<Response, ApiError> {
     shared.sessions.app_state("sessile:ready").await?;
     response::json(&json!({ "status": "ok" }))

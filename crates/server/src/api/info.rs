@@ -1,4 +1,4 @@
-//! What is served here.
+//! The version of the server, and its applications.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

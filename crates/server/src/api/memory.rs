@@ -1,4 +1,4 @@
-//! What agents remember of a user.
+//! The memory that agents have of a user.
 
 use axum::extract::State;
 use axum::response::Response;

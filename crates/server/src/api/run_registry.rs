@@ -6,14 +6,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::run_log::RunLog;
 
-/// How many detached runs that are over can still be followed from memory.
+/// How many logs of detached runs are kept.
 const REMEMBERED: usize = 256;
 
 /// The size of all their logs together, in bytes.
 const REMEMBERED_BYTES: usize = 64 * 1024 * 1024;
 
-/// The runs of this server: those that are going on, and the detached ones that are over but can
-/// still be followed.
+/// The runs of this process: those in progress, and the detached ones that are over but can still
+/// be followed.
 #[derive(Default)]
 pub(crate) struct RunRegistry {
     table: Mutex<Table>,
@@ -29,9 +29,9 @@ struct Table {
 /// A run as other requests see it.
 pub(crate) struct Ticket {
     pub(crate) key: SessionKey,
-    /// The id that a new invocation will have, until the first event says which one it is.
+    /// The id that a new invocation would get, until the first event has the actual one.
     invocation: Mutex<String>,
-    /// Ends the run.
+    /// Cancels the run.
     pub(crate) cancel: CancellationToken,
 }
 
@@ -70,7 +70,7 @@ impl RunRegistry {
         found.inspect(|run| run.cancel.cancel()).is_some()
     }
 
-    /// The invocations that are going on in a session.
+    /// The invocations in progress in a session.
     pub(crate) fn of(&self, key: &SessionKey) -> Vec<String> {
         let table = self.table();
         table.active.iter().filter(|run| run.key == *key).map(|run| run.invocation()).collect()

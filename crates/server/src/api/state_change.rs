@@ -1,5 +1,5 @@
-//! Changes of state as requests bring them: keys that are set, removed and operated on, and the
-//! values that the change was computed from.
+//! Changes of state in requests: keys that are set, removed and operated on, and the values that
+//! the change was computed from.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::http::error::ApiError;
 use crate::http::json::{Fields, MOST_PROBLEMS, NamedKey, Problem, too_long};
 use crate::http::limits::Limits;
 
-/// What a request changes, and what it had read before.
+/// The change that a request makes, and the values that it was computed from.
 #[derive(Debug, Default)]
 pub(crate) struct StateChange {
     pub(crate) delta: Delta,
@@ -21,7 +21,7 @@ pub(crate) struct StateChange {
 /// How a request names keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keys {
-    /// A prefix says the scope.
+    /// The prefix of a key is its scope.
     Prefixed,
     /// All are of this scope and have no prefix.
     Of(Scope),
@@ -45,7 +45,7 @@ impl StateChange {
     }
 }
 
-/// What the actions of an event that is sent hold beside what an event is made of.
+/// The fields in the actions of an appended event that are not part of a stored event.
 #[derive(Debug)]
 pub(crate) struct BesideEvent {
     removed: Vec<String>,
@@ -53,15 +53,15 @@ pub(crate) struct BesideEvent {
 }
 
 impl BesideEvent {
-    /// Reads the fields of an event's actions. What the event sets and its operations are checked
-    /// here and read by the event's own reader.
+    /// Reads the fields of an event's actions. The keys that the event sets and its operations are
+    /// only checked here; the event's deserializer reads them.
     pub(crate) fn read(actions: &Fields<'_>) -> Result<Self, ApiError> {
         check_changes(actions, "stateDelta")?;
         Ok(Self { removed: actions.texts("stateRemove"), guards: guards(actions, Keys::Prefixed)? })
     }
 
-    /// Lets an event remove the keys. Its own reader kept these fields as unknown ones, and they
-    /// are taken out again.
+    /// Adds the removals to an event. Its deserializer kept these fields as unknown ones; they are
+    /// dropped here.
     pub(crate) fn complete(&self, event: &mut Event) {
         self.removed.iter().for_each(|key| event.actions.state_delta.remove(key));
         let is_beside =
@@ -149,8 +149,8 @@ fn check_named<'f>(
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
-/// What is wrong with a guarded key that could never be stored under its name. A guard of it would
-/// never hold.
+/// The problem with a guarded key that could never be stored under its name, so that the guard
+/// could never hold.
 fn misnamed(named: &NamedKey<'_>, keys: Keys) -> Option<Problem> {
     let (scope, name) = match keys {
         Keys::Prefixed => Scope::of(named.key),

@@ -1,7 +1,7 @@
-//! What recent runs did and how long it took, as spans made from their events.
+//! Traces of recent runs: spans that are made from their events.
 //!
-//! A run is a span, each agent in it, each answer of a model and each call of a tool. They are kept
-//! in memory, the newest few thousand, for the web UI; `tracing` carries the same to other places.
+//! A run is a span, and so is each agent in it, each answer of a model and each call of a tool. The
+//! newest few thousand are kept in memory, for the web UI.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -101,7 +101,7 @@ impl Traces {
         (self.clock.now() * 1e9) as u64
     }
 
-    /// A number from an id; the web UI wants numbers that a double holds.
+    /// A number from a new id. The web UI reads it as a double, so it has at most 53 bits.
     fn new_id(&self) -> u64 {
         let id = self.ids.new_id();
         let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -119,7 +119,7 @@ pub(crate) struct Recorder {
     traces: Arc<Traces>,
     key: SessionKey,
     root: Span,
-    /// The agent that speaks.
+    /// The current agent and its span.
     agent: Option<(String, Span)>,
     /// Calls of tools that were not answered yet, by id, and when they were made.
     calls: Vec<(String, u64)>,
@@ -128,7 +128,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Takes in an event.
+    /// Records an event.
     pub(crate) fn event(&mut self, event: &Event) {
         if event.is_partial() {
             return;
@@ -141,7 +141,7 @@ impl Recorder {
             for response in &responses {
                 let id = response.id.as_deref().unwrap_or("");
                 let begun = self.calls.iter().position(|(call, _)| call == id);
-                let start = begun.map_or(self.since, |place| self.calls.swap_remove(place).1);
+                let start = begun.map_or(self.since, |index| self.calls.swap_remove(index).1);
                 let tool = response.name.clone().unwrap_or_default();
                 let attributes = json!({ "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": tool, "gen_ai.tool.call.id": id });
                 self.keep(format!("execute_tool {tool}"), start, now, event, attributes);
@@ -206,7 +206,7 @@ impl Drop for Recorder {
     }
 }
 
-/// What is known of a model's answer.
+/// The attributes of a model's answer.
 fn answer(event: &Event) -> Value {
     let mut attributes = json!({ "gen_ai.operation.name": "generate_content" });
     if let Some(model) = &event.model_version {

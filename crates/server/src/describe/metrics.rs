@@ -1,4 +1,4 @@
-//! Numbers for Prometheus.
+//! Metrics for Prometheus.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,18 +9,18 @@ use axum::http::{Method, StatusCode};
 
 use super::route_doc::Route;
 
-/// A number from outside, such as how many connections of a pool are in use.
+/// A metric from outside, such as how many connections of a pool are in use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gauge {
     /// Its name, such as `sessile_pool_in_use`.
     pub name: String,
-    /// What it counts.
+    /// Its description.
     pub help: String,
-    /// How many.
+    /// Its current value.
     pub value: f64,
 }
 
-/// Where numbers from outside come from.
+/// The source of the metrics from outside.
 pub(crate) type Gauges = Arc<dyn Fn() -> Vec<Gauge> + Send + Sync>;
 
 /// The route of requests that match none: unknown paths, and the files of the web UI.
@@ -39,8 +39,8 @@ pub(crate) struct Metrics {
 #[derive(Default)]
 struct Requests {
     statuses: Mutex<BTreeMap<u16, u64>>,
-    /// How many took at most each bound and more than the one before; the last took longer than
-    /// all.
+    /// How many requests took at most each bound and longer than the one before; the last counts
+    /// those that took longer than all bounds.
     buckets: [AtomicU64; BOUNDS.len() + 1],
     microseconds: AtomicU64,
 }
@@ -53,7 +53,7 @@ impl Requests {
 }
 
 impl Metrics {
-    /// Nothing was asked of these routes yet.
+    /// Counters of zero for these routes.
     pub(crate) fn new(routes: &[Route]) -> Self {
         let mut metrics = Self::default();
         for route in routes {
@@ -86,7 +86,7 @@ impl Metrics {
         let mut routes: Vec<_> = known.chain([(("any", UNMATCHED), &self.others)]).collect();
         routes.retain(|(_, requests)| requests.within(BOUNDS.len()) > 0);
         routes.sort_by_key(|(key, _)| *key);
-        text.family("sessile_http_requests_total", "counter", "Requests that were answered.");
+        text.family("sessile_http_requests_total", "counter", "Requests that got a response.");
         for ((method, route), requests) in &routes {
             for (status, count) in lock(&requests.statuses).iter() {
                 let labels = format!("{{method=\"{method}\",route=\"{route}\",status=\"{status}\"}}");
@@ -94,7 +94,7 @@ impl Metrics {
             }
         }
         let name = "sessile_http_request_seconds";
-        text.family(name, "histogram", "How long requests took, until the head of the answer.");
+        text.family(name, "histogram", "How long requests took, until the head of the response.");
         for ((method, route), requests) in &routes {
             let count = |index: usize| requests.within(index);
             for (index, bound) in BOUNDS.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! What is said of a route in the OpenAPI document, beside its handler.
+//! The documentation of routes. Each `Doc` stands beside its handler; the OpenAPI document, the
+//! metrics and the middleware use it.
 
 use axum::http::Method;
 
@@ -15,7 +16,7 @@ pub(crate) struct Route {
     pub(crate) doc: &'static Doc,
 }
 
-/// A route as its users see it.
+/// The documentation of a route, and its policies.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Doc {
     pub(crate) tag: &'static str,
@@ -24,13 +25,13 @@ pub(crate) struct Doc {
     pub(crate) headers: &'static [Param],
     pub(crate) body: BodyDoc,
     pub(crate) answer: Answer,
-    /// What goes wrong beside what goes wrong everywhere.
+    /// The error statuses of this route, without those that all routes have.
     pub(crate) fails: &'static [u16],
     pub(crate) access: Access,
     pub(crate) time_limit: TimeLimit,
 }
 
-/// Who may use a route when callers are known by tokens.
+/// Which callers may use a route if authentication is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     /// Every client, with or without a token.
@@ -58,7 +59,7 @@ pub(crate) struct Param {
     pub(crate) about: &'static str,
 }
 
-/// What is sent.
+/// The body of the request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum BodyDoc {
     None,
@@ -67,7 +68,7 @@ pub(crate) enum BodyDoc {
     OptionalMap,
 }
 
-/// What comes back.
+/// The body of the response.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Answer {
     /// A schema of the document, by its name.
@@ -151,7 +152,7 @@ pub(crate) const WINDOW: &[Param] = &[
 /// The version that must be stored.
 pub(crate) const IF_MATCH: &[Param] = &[EXPECTED];
 
-/// The version that must be stored, and what makes a repetition harmless.
+/// The headers of a change: the version that must be stored, and the key that makes retries safe.
 pub(crate) const CONDITIONS: &[Param] = &[
     EXPECTED,
     Param::new(

@@ -1,5 +1,5 @@
-//! Evaluations and recorded tests: Sessile has none, and says so in the forms that the web UI
-//! reads.
+//! Evaluations and recorded tests: Sessile has none, so these are empty lists in the forms that the
+//! web UI reads.
 
 use axum::response::Response;
 use serde_json::json;

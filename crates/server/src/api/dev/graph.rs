@@ -1,4 +1,4 @@
-//! Pictures of an application's agents and tools, as sources for Graphviz.
+//! Graphs of an application's agents and tools, as sources for Graphviz.
 
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;

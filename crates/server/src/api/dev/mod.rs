@@ -1,4 +1,4 @@
-//! What Google's web UI asks for beside the API.
+//! The endpoints that Google's web UI needs besides the API.
 
 pub(crate) mod eval;
 pub(crate) mod graph;

@@ -1,4 +1,4 @@
-//! The switch for the web UI's own telemetry, and the settings it starts with.
+//! The settings of the web UI: its telemetry, its logo, and what it needs at its start.
 
 use std::sync::atomic::Ordering;
 
@@ -17,7 +17,7 @@ use crate::http::response;
 
 pub(crate) const TELEMETRY: Doc =
     Doc::new("dev", "Whether the web UI may report how it is used.", Answer::Object);
-pub(crate) const SWITCH: Doc =
+pub(crate) const SET_TELEMETRY: Doc =
     Doc::new("dev", "Allows the web UI to report how it is used, or not.", Answer::Object)
         .with_body(BodyDoc::Required(&REQUEST))
         .with_headers(&[Param::new("x-adk-telemetry-request", "string", "Must be `true`.")])
@@ -35,7 +35,7 @@ pub(crate) async fn telemetry(State(shared): State<Shared>) -> Result<Response, 
     response::json(&json!({ "telemetry": shared.telemetry.load(Ordering::Relaxed) }))
 }
 
-pub(crate) async fn switch(
+pub(crate) async fn set_telemetry(
     State(shared): State<Shared>,
     principal: Principal,
     headers: HeaderMap,

@@ -58,11 +58,11 @@ struct Talk {
     principal: Principal,
     app: App,
     key: SessionKey,
-    wishes: Wishes,
+    options: Options,
 }
 
-/// What the query asks for.
-struct Wishes {
+/// The options of the query.
+struct Options {
     text: bool,
     proactive_audio: bool,
     affective_dialog: bool,
@@ -71,13 +71,13 @@ struct Wishes {
     explicit_voice_signals: bool,
 }
 
-/// Where frames come from and where they go.
+/// The two halves of the WebSocket.
 struct Socket {
     incoming: SplitStream<WebSocket>,
     outgoing: SplitSink<WebSocket, Message>,
 }
 
-/// Accepts the socket if the request makes sense; the rest is said by closing it.
+/// Upgrades to a WebSocket if the request is valid. Later errors close the socket with a reason.
 pub(crate) async fn run_live(
     State(shared): State<Shared>,
     principal: Principal,
@@ -96,7 +96,7 @@ pub(crate) async fn run_live(
     let Some(app) = app else {
         return Err(ApiError::Forbidden("the parameter app_name is missing".to_owned()));
     };
-    let wishes = Wishes {
+    let options = Options {
         text: writes(query.text("modalities"))?,
         proactive_audio: query.flag("proactive_audio")?,
         affective_dialog: query.flag("enable_affective_dialog")?,
@@ -107,11 +107,11 @@ pub(crate) async fn run_live(
     let key = SessionKey::new(app.as_str(), user, id).map_err(SessionError::from)?;
     let app = shared.apps.find(&app)?.clone();
     let limit = shared.http.limits.body;
-    let talk = Talk { shared, principal, app, key, wishes };
+    let talk = Talk { shared, principal, app, key, options };
     Ok(upgrade.max_message_size(limit).max_frame_size(limit).on_upgrade(move |socket| talk.serve(socket)))
 }
 
-/// Whether the model is to write instead of speaking.
+/// Whether the model answers with text instead of audio.
 fn writes(modality: Option<&str>) -> Result<bool, ApiError> {
     match modality.map(str::to_ascii_uppercase).as_deref() {
         None | Some("AUDIO") => Ok(false),
@@ -150,7 +150,7 @@ impl Talk {
         }
     }
 
-    /// Stores what the client sets without saying anything.
+    /// Stores the state that the client sets without a message.
     async fn set(&self, request: &LiveRequest) -> Result<(), ApiError> {
         let delta = request.delta();
         self.principal.writes(delta.iter().map(|(key, _)| key))?;
@@ -164,7 +164,7 @@ impl Talk {
 }
 
 impl Socket {
-    /// The next request; `None` when the client is gone.
+    /// The next request; `None` when the client has disconnected.
     async fn next(&mut self) -> Result<Option<LiveRequest>, ApiError> {
         loop {
             let text = match self.incoming.next().await {
@@ -175,7 +175,7 @@ impl Socket {
                     return Err(ApiError::BadRequest("frames are JSON texts, not bytes".to_owned()));
                 }
             };
-            // A list would be read as the fields of a request in their order.
+            // serde would read a list as the fields of a request in their order.
             if !text.trim_start().starts_with('{') {
                 return Err(ApiError::BadRequest("the frame is not a JSON object".to_owned()));
             }
@@ -186,14 +186,14 @@ impl Socket {
         }
     }
 
-    /// Sends an event; tells whether the client is still there.
+    /// Sends an event; returns whether the client is still connected.
     async fn send(&mut self, event: &Event) -> Result<bool, ApiError> {
         let json = String::from_utf8(response::to_json(event)?)
             .map_err(|source| ApiError::Failed { action: "write an event", source: source.into() })?;
         Ok(self.outgoing.send(Message::text(json)).await.is_ok())
     }
 
-    /// Sends events; tells whether the client is still there.
+    /// Sends events; returns whether the client is still connected.
     async fn send_all(&mut self, events: impl IntoIterator<Item = Event>) -> Result<bool, ApiError> {
         for event in events {
             if !self.send(&event).await? {
@@ -203,7 +203,7 @@ impl Socket {
         Ok(true)
     }
 
-    /// Closes; a reason holds at most 123 bytes.
+    /// Closes the socket; a reason has at most 123 bytes.
     async fn close(&mut self, code: u16, reason: &str) {
         let end = (0..=reason.len().min(123)).rev().find(|end| reason.is_char_boundary(*end)).unwrap_or(0);
         let frame = CloseFrame { code, reason: reason[..end].into() };

@@ -1,5 +1,5 @@
-//! What is heard in a conversation, kept as artifacts when the client asks for it, as google-adk
-//! does: one file for each side and turn, and an event of the session that refers to it.
+//! The audio of a conversation, saved as artifacts if the client asks for it, as google-adk does:
+//! one file for each side and turn, and an event of the session that refers to it.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use super::Talk;
 use super::speech::says;
 use crate::http::error::ApiError;
 
-/// The sound of both sides that is not saved yet.
+/// The audio of both sides that is not saved yet.
 pub(super) struct Recording {
     artifacts: Arc<dyn ArtifactService>,
     user: Option<Sound>,
     model: Option<Sound>,
 }
 
-/// Who is heard.
+/// Whose audio it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     User,
@@ -48,7 +48,7 @@ impl Recording {
 }
 
 impl Talk {
-    /// Adds a piece of sound; the event of a file that is full by that.
+    /// Adds a piece of audio; returns the event of the file if that is full now.
     pub(super) async fn record(
         &self,
         recording: &mut Recording,
@@ -69,7 +69,7 @@ impl Talk {
         self.save(recording, side).await
     }
 
-    /// Saves what was heard of a side, if anything was, and stores an event that refers to it.
+    /// Saves the audio of a side, if there is any, and stores an event that refers to it.
     pub(super) async fn save(
         &self,
         recording: &mut Recording,

@@ -5,11 +5,11 @@ use serde_json::Value;
 use sessile_session::{Blob, Content};
 use sessile_state::{Delta, SharedValue};
 
-/// What a client sends: one or more of these.
+/// A request of the client: one or more of these fields.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct LiveRequest {
-    /// What the user writes.
+    /// A message of the user.
     pub(super) content: Option<Content>,
     /// A piece of sound, or a picture.
     pub(super) blob: Option<Blob>,
@@ -32,13 +32,13 @@ pub(super) struct LiveRequest {
 }
 
 impl LiveRequest {
-    /// What it sets.
+    /// The state that it sets.
     pub(super) fn delta(&self) -> Delta {
         self.state_delta.iter().flatten().map(|(key, value)| (key, value.clone())).collect()
     }
 }
 
-/// Whether a sign was given: null and false are none.
+/// Whether a signal was given: null and false do not count.
 pub(super) fn given(sign: Option<&Value>) -> bool {
     !matches!(sign, None | Some(Value::Null | Value::Bool(false)))
 }

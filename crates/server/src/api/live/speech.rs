@@ -1,5 +1,5 @@
-//! A conversation with a live agent: what the client sends goes to it, what happens comes back as
-//! events.
+//! A conversation with a live agent: requests of the client go to the agent, and what happens comes
+//! back as events.
 
 use serde_json::json;
 use sessile_live::{Live, LiveError, LiveEvent, LiveHandle, ToolCall, ToolResponse};
@@ -13,16 +13,16 @@ use crate::api::apps::LiveAgent;
 use crate::api::state_change::check_lengths;
 use crate::http::error::ApiError;
 
-/// What the model's voice is.
+/// The MIME type of the model's audio.
 const VOICE: &str = "audio/pcm;rate=24000";
 
-/// How many events a client may be behind.
+/// How many events a client may fall behind before it is disconnected.
 const BEHIND: usize = 4096;
 
 impl Talk {
-    /// Connects the client with the live agent until either is gone.
+    /// Connects the client with the live agent until either disconnects.
     pub(super) async fn speak(&self, socket: &mut Socket, agent: &LiveAgent) -> Result<(), ApiError> {
-        let mut recording = match (self.wishes.save_blobs, &self.shared.artifacts) {
+        let mut recording = match (self.options.save_blobs, &self.shared.artifacts) {
             (false, _) => None,
             (true, Some(artifacts)) => Some(Recording::new(artifacts.clone())),
             (true, None) => {
@@ -43,19 +43,19 @@ impl Talk {
                     tracing::debug!("a client of a live session is slow or gone");
                 }
             });
-        if self.wishes.text {
+        if self.options.text {
             live = live.text_only();
         }
-        if self.wishes.proactive_audio {
+        if self.options.proactive_audio {
             live = live.proactive_audio();
         }
-        if self.wishes.affective_dialog {
+        if self.options.affective_dialog {
             live = live.affective_dialog();
         }
-        if self.wishes.transparent_resumption {
+        if self.options.transparent_resumption {
             live = live.transparent_resumption();
         }
-        if self.wishes.explicit_voice_signals {
+        if self.options.explicit_voice_signals {
             live = live.explicit_voice_signals();
         }
         let session = agent(live).await.map_err(failed)?;
@@ -93,16 +93,15 @@ impl Talk {
             }
         };
         session.disconnect().await;
-        // The client that is gone is not told, but what was heard is kept.
+        // The client has disconnected, but the rest of the audio is saved.
         let rest = self.keep_sides(&mut recording, &[Side::User, Side::Model]).await;
         if !rest.is_empty() {
-            tracing::debug!(session = %self.key, "the last of what was heard is kept");
+            tracing::debug!(session = %self.key, "saved the rest of the audio");
         }
         result
     }
 
-    /// Keeps the model's voice, and saves what was heard when somebody interrupts or a turn is
-    /// complete.
+    /// Records the model's audio, and saves it when it is interrupted or a turn is complete.
     async fn keep(&self, recording: &mut Option<Recording>, event: &LiveEvent) -> Vec<Event> {
         match (recording.as_mut(), event) {
             (Some(recording), LiveEvent::Audio(samples)) => {
@@ -116,7 +115,7 @@ impl Talk {
         }
     }
 
-    /// Keeps the user's voice.
+    /// Records the user's audio.
     async fn keep_blob(&self, recording: &mut Option<Recording>, blob: Option<&Blob>) -> Vec<Event> {
         let (Some(recording), Some(Blob { data: Some(Bytes(data)), mime_type, .. })) = (recording, blob)
         else {
@@ -139,7 +138,7 @@ impl Talk {
         events
     }
 
-    /// What the client is told of something saved; a failure does not end the conversation.
+    /// The event for the client about saved audio; a failure does not end the conversation.
     fn told(&self, saved: Result<Option<Event>, ApiError>) -> Option<Event> {
         saved.unwrap_or_else(|error| {
             tracing::error!(session = %self.key, %error, "the audio cannot be saved");
@@ -148,7 +147,7 @@ impl Talk {
         })
     }
 
-    /// Hands a request to the session; tells whether it goes on.
+    /// Passes a request on to the session; returns whether the conversation continues.
     async fn pass_on(&self, session: &LiveHandle, request: LiveRequest) -> Result<bool, ApiError> {
         let delta = request.delta();
         self.principal.writes(delta.iter().map(|(key, _)| key))?;
@@ -190,7 +189,7 @@ impl Talk {
         Ok(!request.close)
     }
 
-    /// What happened, as ADK's clients read it; what they do not know is left out.
+    /// A live event as ADK's clients read it; `None` for those that they do not know.
     fn event(&self, agent: &str, happened: LiveEvent) -> Option<Event> {
         let mut event = Event::new(agent);
         event.timestamp = Some(self.shared.http.clock.now());

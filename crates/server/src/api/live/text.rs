@@ -7,7 +7,7 @@ use sessile_session::Event;
 
 use super::request::LiveRequest;
 use super::{Socket, Talk};
-use crate::api::runs::{RunOrder, Running};
+use crate::api::runs::{AuthorizedRun, Running};
 use crate::api::state_change::check_lengths;
 use crate::http::error::ApiError;
 
@@ -36,7 +36,8 @@ impl Talk {
         }
     }
 
-    /// Runs the agent; tells whether the client is still there. What it sends meanwhile waits.
+    /// Runs the agent; returns whether the client is still connected. Requests that it sends
+    /// meanwhile are queued.
     async fn run(
         &self,
         socket: &mut Socket,
@@ -56,9 +57,14 @@ impl Talk {
         let author = runner.root().name().to_owned();
         let mut run = RunRequest::new(self.key.user(), self.key.id()).with_delta(delta).with_config(config);
         run.message = request.content;
-        let order =
-            RunOrder { key: self.key.clone(), runner, request: run, detach: false, split_artifacts: false };
-        let mut running = Running::begin(&self.shared, order).await?;
+        let authorized = AuthorizedRun {
+            key: self.key.clone(),
+            runner,
+            request: run,
+            detach: false,
+            split_artifacts: false,
+        };
+        let mut running = Running::begin(&self.shared, authorized).await?;
         let mut is_heard = true;
         loop {
             tokio::select! {

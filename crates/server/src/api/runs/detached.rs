@@ -1,4 +1,4 @@
-//! Runs that go on without their client.
+//! Detached runs, which continue without their client.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::stream::frames;
 use crate::api::run_log::RunLog;
 use crate::api::shared::Shared;
 
-/// Lets a run go on in a task of its own, whose frames go to the log.
+/// Continues a run in a task of its own, which writes its frames to a log.
 pub(super) fn detach(running: Running, split: bool, shared: &Shared) -> Arc<RunLog> {
     let (log, writer) = RunLog::new(running.key().clone(), running.invocation());
     shared.runs.remember(log.clone());

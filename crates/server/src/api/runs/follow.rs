@@ -1,4 +1,4 @@
-//! Runs that were detached: which, what they say, and their end.
+//! Runs in progress and detached runs: listed, followed and cancelled.
 
 use axum::extract::{FromRequestParts, State};
 use axum::http::HeaderMap;
@@ -36,7 +36,7 @@ pub(crate) async fn list(
     response::json(&json!({ "invocationIds": shared.runs.of(&key) }))
 }
 
-/// What a run said: from memory if it was detached here, otherwise what is stored of it.
+/// The events of a run: from memory if it was detached in this process, otherwise from the store.
 pub(crate) async fn follow(
     State(shared): State<Shared>,
     OfRun { key, invocation }: OfRun,

@@ -8,7 +8,7 @@ use super::running::Ended;
 use crate::http::error::ApiError;
 use crate::http::response;
 
-/// An event as one frame; as two, if it says something and has artifacts and they are to be apart.
+/// An event as one frame; as two, if it has content and artifacts, and `split_artifacts` is set.
 pub(super) fn event_frames(event: &Event, split_artifacts: bool) -> Result<Vec<Bytes>, ApiError> {
     let says = event.content.as_ref().is_some_and(|content| !content.parts().is_empty());
     if !split_artifacts || !says || event.actions.artifact_delta.is_empty() {

@@ -1,4 +1,4 @@
-//! Running agents: whole answers, streams, and runs that go on without their client.
+//! Running agents: whole answers, streams, and detached runs, which continue without their client.
 
 mod detached;
 pub(crate) mod follow;
@@ -8,5 +8,5 @@ mod run_request;
 mod running;
 pub(crate) mod stream;
 
-pub(crate) use run_request::RunOrder;
+pub(crate) use run_request::AuthorizedRun;
 pub(crate) use running::Running;

@@ -36,19 +36,19 @@ pub(crate) static REQUEST: Model = Model::open(
     ],
 );
 
-/// A run that a caller asked for and is allowed to have.
-pub(crate) struct RunOrder {
+/// A run that a client asked for and may have.
+pub(crate) struct AuthorizedRun {
     pub(crate) key: SessionKey,
     pub(crate) runner: Runner,
     pub(crate) request: RunRequest,
-    /// Whether it goes on without its client.
+    /// Whether it continues when its client is gone.
     pub(crate) detach: bool,
-    /// Whether artifacts are sent apart from what is said, as ADK's web UI wants it.
+    /// Whether artifacts are sent in a frame of their own, as ADK's web UI expects them.
     pub(crate) split_artifacts: bool,
 }
 
-impl RunOrder {
-    /// Reads a request; `pieces` says whether this endpoint can send pieces.
+impl AuthorizedRun {
+    /// Reads a request. `pieces` is whether this endpoint can stream pieces of answers.
     pub(crate) fn read(
         shared: &Shared,
         principal: &Principal,
@@ -76,7 +76,7 @@ impl RunOrder {
             streaming,
             custom_metadata: fields.map("customMetadata")?.unwrap_or_default(),
             max_llm_calls: shared.max_llm_calls,
-            // The first event then tells the invocation's id before any model is asked.
+            // The first event then carries the invocation's id, before any model is called.
             yield_user_message: true,
             ..RunConfig::default()
         };

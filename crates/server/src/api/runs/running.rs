@@ -5,17 +5,17 @@ use sessile_agent::{Run, RunError};
 use sessile_session::{Event, SessionError, SessionKey};
 use tokio::time::Instant;
 
-use super::run_request::RunOrder;
+use super::run_request::AuthorizedRun;
 use crate::api::run_registry::Ticket;
 use crate::api::shared::Shared;
 use crate::api::traces::Recorder;
 use crate::http::error::{AFTER_A_RUN, ApiError, chain};
 use crate::http::quota::Permit;
 
-/// A run that is going on. Dropping it ends it.
+/// A run in progress. Dropping it ends it.
 pub(crate) struct Running {
     run: Option<Run>,
-    /// What came before anybody asked.
+    /// The first event, which [`Running::begin`] waited for.
     first: Option<Result<Arc<Event>, RunError>>,
     entered: Entered,
     deadline: Instant,
@@ -24,7 +24,7 @@ pub(crate) struct Running {
     _permit: Permit,
 }
 
-/// A run's ticket, given back when dropped.
+/// The entry of a run in the registry, removed when dropped.
 struct Entered {
     ticket: Arc<Ticket>,
     /// The agent at the root.
@@ -32,7 +32,7 @@ struct Entered {
     shared: Shared,
 }
 
-/// Why a run did not come to its own end.
+/// Why a run ended before it was complete.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Ended {
     #[error(transparent)]
@@ -46,7 +46,7 @@ pub(crate) enum Ended {
 }
 
 impl Ended {
-    /// What is sent: as it is, unless it is the store's own text, which is for the log.
+    /// The message for the client. The text of a store's error is only for the log.
     pub(crate) fn public_message(&self) -> String {
         match self {
             Self::Failed(RunError::Session(SessionError::Backend { action, .. })) => {
@@ -61,20 +61,20 @@ impl Ended {
 }
 
 impl Running {
-    /// Begins a run and waits for its first event, so that what makes it impossible is known before
-    /// anything is answered. It can be cancelled from the beginning.
-    pub(crate) async fn begin(shared: &Shared, order: RunOrder) -> Result<Self, ApiError> {
-        let permit = shared.http.lifecycle.permit_run(order.key.user())?;
+    /// Begins a run and waits for its first event, so that a run that cannot begin gets an error
+    /// status instead of a stream. It can be cancelled from the beginning.
+    pub(crate) async fn begin(shared: &Shared, authorized: AuthorizedRun) -> Result<Self, ApiError> {
+        let permit = shared.http.lifecycle.permit_run(authorized.key.user())?;
         let deadline = Instant::now() + shared.http.limits.run_time;
-        let mut recorder = shared.traces.record(order.key.clone(), order.runner.app());
-        let mut request = order.request;
+        let mut recorder = shared.traces.record(authorized.key.clone(), authorized.runner.app());
+        let mut request = authorized.request;
         let new_id = format!("e-{}", shared.http.ids.new_id());
         let invocation = request.invocation_id.clone().unwrap_or_else(|| new_id.clone());
         request.new_invocation_id = Some(new_id);
-        let author = order.runner.root().name().to_owned();
-        let ticket = shared.runs.enter(order.key, invocation, shared.http.lifecycle.run_token());
+        let author = authorized.runner.root().name().to_owned();
+        let ticket = shared.runs.enter(authorized.key, invocation, shared.http.lifecycle.run_token());
         let entered = Entered { ticket, author, shared: shared.clone() };
-        let mut run = order.runner.run(request);
+        let mut run = authorized.runner.run(request);
         let first = tokio::select! {
             biased;
             () = entered.ticket.cancel.cancelled() => return Err(entered.ended().into()),
@@ -90,7 +90,7 @@ impl Running {
             entered.ticket.is_of(&event.invocation_id);
             recorder.event(event);
         }
-        // The user knows what the user said.
+        // The event with the user's message is not sent back.
         let said = event.is_some_and(|event| event.author == "user");
         let first = if said { None } else { first };
         let shared = shared.clone();
@@ -132,13 +132,13 @@ impl Running {
 }
 
 impl Entered {
-    /// Why the run was told to end.
+    /// Why the run was cancelled.
     fn ended(&self) -> Ended {
         if self.shared.http.lifecycle.is_stopping() { Ended::Stopped } else { Ended::Cancelled }
     }
 
-    /// Stores that the server ended the run, for whoever looks for its answer later. An agent that
-    /// fails stores it itself, and whoever cancels a run knows.
+    /// Stores that the server ended the run, for clients that read the session later. The runner
+    /// stores the failure of an agent itself, and a client that cancels a run knows about it.
     async fn store_end(&self, ended: &Ended) {
         if !matches!(ended, Ended::Stopped | Ended::TooLong(_)) {
             return;
@@ -160,7 +160,7 @@ impl Drop for Entered {
 }
 
 impl Ended {
-    /// A name for programs.
+    /// The name of the error, as Python programs expect it.
     pub(crate) fn error_type(&self) -> &str {
         match self {
             Self::Failed(error) => error.error_type(),

@@ -6,7 +6,7 @@ use futures_util::stream::{self, Stream, StreamExt};
 
 use super::detached::detach;
 use super::frames::{error_frame, event_frames};
-use super::run_request::{REQUEST, RunOrder};
+use super::run_request::{AuthorizedRun, REQUEST};
 use super::running::Running;
 use crate::api::shared::Shared;
 use crate::describe::route_doc::{Answer, BodyDoc, Doc};
@@ -20,17 +20,17 @@ pub(crate) const RUN_SSE: Doc =
         .failing(&[400, 403, 404, 409, 413, 429, 500, 503])
         .timed_by_run();
 
-/// Runs an agent. The run goes on as fast as the client reads, and ends when the client is gone,
-/// unless it is detached.
+/// Runs an agent. The run proceeds as fast as the client reads (backpressure), and ends when the
+/// client disconnects, unless it is detached.
 pub(crate) async fn run_sse(
     State(shared): State<Shared>,
     principal: Principal,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let order = RunOrder::read(&shared, &principal, &body, true)?;
+    let authorized = AuthorizedRun::read(&shared, &principal, &body, true)?;
     drop(body);
-    let (split, is_detached) = (order.split_artifacts, order.detach);
-    let running = Running::begin(&shared, order).await?;
+    let (split, is_detached) = (authorized.split_artifacts, authorized.detach);
+    let running = Running::begin(&shared, authorized).await?;
     if is_detached {
         let log = detach(running, split, &shared);
         let mut response = events(log.clone().follow(0));
@@ -49,7 +49,7 @@ pub(super) fn events(frames: impl Stream<Item = Bytes> + Send + 'static) -> Resp
     response
 }
 
-/// The frames of a run, made as they are read.
+/// The frames of a run, which proceeds only while they are read.
 pub(super) fn frames(running: Running, split: bool, shared: Shared) -> impl Stream<Item = Bytes> + Send {
     let each = stream::unfold(Some((running, shared)), move |state| async move {
         let (mut running, shared) = state?;

@@ -1,4 +1,4 @@
-//! State of applications and users, without a session.
+//! The state of applications and users: read and changed without a session.
 
 use std::collections::BTreeMap;
 
@@ -110,7 +110,7 @@ pub(crate) async fn change_user(
     change(&shared, ScopeKey::User(app, user), &principal, &if_match, request, &body).await
 }
 
-/// One write, whose answer is the state as of that write.
+/// Makes one write, and responds with the state as of that write.
 async fn change(
     shared: &Shared,
     scope: ScopeKey,
@@ -147,7 +147,7 @@ fn without_prefixes(error: SessionError) -> SessionError {
     }
 }
 
-/// The state at a version that the query asks for; `None` if it asks for none.
+/// The state at the version in the query; `None` if there is none in it.
 async fn state_at(
     shared: &Shared,
     scope: &ScopeKey,
@@ -159,8 +159,8 @@ async fn state_at(
     }
 }
 
-/// What a write overwrote, as a header: JSON in ASCII, keys as the request named them. A long
-/// report names the keys alone; the history has all of it.
+/// The values that a write overwrote, as a header: JSON in ASCII, keys as the request named them. A
+/// long report has the keys alone; the history has all of it.
 fn overwrote_header(overwrote: &OverwriteNotes) -> Result<Option<HeaderValue>, ApiError> {
     const LONGEST: usize = 6000;
     if overwrote.is_empty() {

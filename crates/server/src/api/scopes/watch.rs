@@ -74,7 +74,7 @@ async fn watch(
     let state = shared.sessions.scope_state(&scope).await?;
     let seen = headers.get("last-event-id").and_then(|value| value.to_str().ok());
     let seen = seen.and_then(|text| Tag::parse(text.trim())).map(|tag| tag.version);
-    // A client can go on after what it saw only if every change since is kept.
+    // A client can resume after the last version that it saw only if every change since is kept.
     let kept = match seen {
         Some(seen) if seen <= state.version => is_kept(shared, &scope, seen, state.version).await?,
         _ => false,
@@ -109,11 +109,11 @@ async fn is_kept(
     Ok(next.changes.first().is_some_and(|change| change.version == seen + 1))
 }
 
-/// A watch as long as its client may have it.
+/// A watch, and what it holds while it is open.
 struct Watching {
     watch: ScopeWatch,
     tells_who: bool,
-    /// Comes when the client's token stops being valid.
+    /// Resolves when the client's token expires.
     expired: BoxFuture<'static, ()>,
     _permit: Permit,
 }

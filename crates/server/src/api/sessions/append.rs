@@ -25,8 +25,8 @@ pub(crate) const APPEND: Doc = Doc::new(
 .failing(&[400, 403, 404, 409, 412, 413])
 .admin();
 
-/// An event says what an agent did, and agents go on from there; so only those who run agents may
-/// append it. The same event again, with its id, answers as the first time, whatever the session is
+/// Appends an event. Agents trust the events of a session, so only callers that run agents may
+/// append them. A retry with the same event id gets the first response, whatever the session is
 /// now. Nothing is read before the commit.
 pub(crate) async fn append(
     State(shared): State<Shared>,

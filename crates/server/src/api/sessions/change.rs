@@ -37,8 +37,8 @@ static REQUEST: Model = Model::open(
 )
 .with_some_of(&["stateDelta", "stateRemove", "stateOps"]);
 
-/// One commit, whose answer is the session as of that commit. Without `If-Match` the change is
-/// merged, key by key, with what is stored then.
+/// Makes one commit, and responds with the session as of that commit. Without `If-Match` the change
+/// is merged with the stored state, key by key.
 pub(crate) async fn change(
     State(shared): State<Shared>,
     OfSession(key): OfSession,

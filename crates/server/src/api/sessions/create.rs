@@ -70,7 +70,7 @@ async fn finish(shared: &Shared, principal: &Principal, new: CreateSession) -> R
     response::session(&session)
 }
 
-/// A session to be holds nothing that a change could be compared with.
+/// Refuses guards and removals: a new session has no state to compare with.
 fn refuse_conditions(fields: &Fields<'_>) -> Result<(), ApiError> {
     let text = "A new session has no state to compare with; use stateRead and stateAbsent with PATCH or with \
                 an appended event";
@@ -78,7 +78,7 @@ fn refuse_conditions(fields: &Fields<'_>) -> Result<(), ApiError> {
     Ok(fields.refuse(&["stateRemove"], "A new session has nothing to remove; remove keys with PATCH")?)
 }
 
-/// Sessile's sessions have no options; ADK's answers say so.
+/// Refuses options, with the messages of ADK: Sessile's session service has none.
 fn check_options(fields: &Fields<'_>) -> Result<(), ApiError> {
     const BOUND: [&str; 4] = ["app_name", "session_id", "state", "user_id"];
     let options = fields.map("options")?.unwrap_or_default();
@@ -94,7 +94,7 @@ fn check_options(fields: &Fields<'_>) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// The events that a session starts with: what was said, and nothing that acts.
+/// The events that a session starts with. They may have content, but no actions.
 fn events(fields: &Fields<'_>, limit: usize) -> Result<Vec<Event>, ApiError> {
     if fields.count("events") > limit {
         return Err(ApiError::Unusable(format!("A session is created with at most {limit} events")));

@@ -1,4 +1,4 @@
-//! The changes of a session as they are committed, by whichever process.
+//! The changes of a session as they are committed, by this process or another.
 
 use std::convert::Infallible;
 
@@ -54,7 +54,7 @@ pub(crate) async fn watch(
     };
     let (start, seen) = match seen {
         Some(seen) => (None, seen),
-        // The client knows nothing of this session, or only of one that had its address before.
+        // The client has not seen this session, or only an earlier one at the same address.
         None => {
             let session = shared.sessions.get(&key, window).await?.ok_or_else(missing)?;
             let tag = Tag::from(&session);
@@ -69,16 +69,16 @@ pub(crate) async fn watch(
     Ok(Sse::new(frames).keep_alive(KeepAlive::default()).into_response())
 }
 
-/// A watch as long as its client may have it.
+/// A watch, and what it holds while it is open.
 struct Watching {
     watch: Watch,
     incarnation: Incarnation,
-    /// Comes when the client's token stops being valid.
+    /// Resolves when the client's token expires.
     expired: BoxFuture<'static, ()>,
     _permit: Permit,
 }
 
-/// The changes, until the session is deleted or the client's token is no longer valid.
+/// The changes, until the session is deleted or the client's token expires.
 fn until_over(watching: Watching) -> impl Stream<Item = Result<Frame, Infallible>> + Send {
     stream::unfold(Some(watching), |watching| async {
         let mut watching = watching?;

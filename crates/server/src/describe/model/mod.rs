@@ -14,7 +14,7 @@ pub(crate) use state::{ON_OVERWRITE, STATE_ABSENT, STATE_OPS, STATE_READ, STATE_
 pub(crate) struct Model {
     pub(crate) name: &'static str,
     pub(crate) fields: &'static [Field],
-    /// Whether fields that are not listed are refused; otherwise they are not looked at.
+    /// Whether fields that are not listed are refused; otherwise they are ignored.
     pub(crate) closed: bool,
     /// Fields of which at least one must be given; none if this is empty.
     pub(crate) some_of: &'static [&'static str],
@@ -39,7 +39,7 @@ pub(crate) enum Presence {
     Defaulted,
 }
 
-/// What a value must be.
+/// The type of a value.
 #[derive(Debug)]
 pub(crate) enum Kind {
     Text,
@@ -65,17 +65,17 @@ pub(crate) enum Kind {
 }
 
 impl Model {
-    /// An object whose other fields are not looked at.
+    /// An object whose other fields are ignored.
     pub(crate) const fn open(name: &'static str, fields: &'static [Field]) -> Self {
         Self { name, fields, closed: false, some_of: &[] }
     }
 
-    /// An object without other fields.
+    /// An object whose other fields are refused.
     pub(crate) const fn closed(name: &'static str, fields: &'static [Field]) -> Self {
         Self { name, fields, closed: true, some_of: &[] }
     }
 
-    /// With at least one of these fields; a body without them is told that the first is missing.
+    /// With at least one of these fields; for a body without any, the first is reported as missing.
     pub(crate) const fn with_some_of(mut self, names: &'static [&'static str]) -> Self {
         self.some_of = names;
         self
@@ -103,8 +103,8 @@ impl Field {
 
 /// Whether a name is this one in one of its spellings: `stateDelta` or `state_delta`.
 pub(crate) fn is_called(camel: &str, name: &str) -> bool {
-    // Every field of a model is compared with every field of a request, so the lengths come first:
-    // the other spelling is longer, by a mark for each capital.
+    // Every field of a model is compared with every field of a request, so the lengths are compared
+    // first: the snake_case spelling is longer, by an underscore for each capital.
     match name.len().cmp(&camel.len()) {
         Ordering::Less => false,
         Ordering::Equal => name == camel,

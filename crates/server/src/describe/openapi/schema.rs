@@ -9,7 +9,7 @@ use crate::describe::route_doc::Answer;
 #[derive(Default)]
 pub(crate) struct Schemas(BTreeMap<&'static str, Value>);
 
-/// What answers hold beside what requests bring.
+/// A session, which only responses have.
 static SESSION: Model = Model::open(
     "Session",
     &[
