@@ -1,5 +1,5 @@
-//! Artifacts of a session. A name may hold slashes, so what follows `artifacts/` is taken apart
-//! here.
+//! Artifacts of a session. A name may contain slashes, so the router matches everything after
+//! `artifacts/`, and [`load`] splits it.
 
 use std::sync::Arc;
 

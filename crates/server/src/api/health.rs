@@ -18,7 +18,7 @@ pub(crate) async fn health() -> Result<Response, ApiError> {
     response::json(&json!({ "status": "ok" }))
 }
 
-/// Reads from the store, from an application that does not exist.
+/// Reads from the store: the state of an application whose name no real one has.
 pub(crate) async fn ready(State(shared): State<Shared>) -> Result<Response, ApiError> {
     shared.sessions.app_state("sessile:ready").await?;
     response::json(&json!({ "status": "ok" }))

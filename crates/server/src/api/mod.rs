@@ -18,3 +18,4 @@ pub(crate) mod sessions;
 pub(crate) mod shared;
 mod state_change;
 pub(crate) mod traces;
+mod watch_frames;

@@ -18,10 +18,10 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Puts counters around a store. All calls that go through the result are counted.
+    /// Wraps a store so that its calls are counted.
     pub fn around(store: Arc<dyn Store>) -> (Arc<dyn Store>, Arc<Self>) {
         let counts = Arc::<Self>::default();
-        (Arc::new(Counted { store, counts: counts.clone() }), counts)
+        (Arc::new(CountingStore { store, counts: counts.clone() }), counts)
     }
 
     pub(crate) fn commits(&self) -> u64 {
@@ -72,13 +72,13 @@ impl Counts {
     }
 }
 
-struct Counted {
+struct CountingStore {
     store: Arc<dyn Store>,
     counts: Arc<Counts>,
 }
 
 #[async_trait]
-impl Store for Counted {
+impl Store for CountingStore {
     async fn create(&self, new: NewSession) -> Result<StoredSession, SessionError> {
         self.counts.write(self.store.create(new).await)
     }

@@ -11,6 +11,10 @@ use crate::api::runs::{AuthorizedRun, Running};
 use crate::api::state_change::check_lengths;
 use crate::http::error::ApiError;
 
+/// How many requests of a client are queued while the agent runs. When the queue is full, the
+/// socket is not read, so that the client has to wait.
+const MOST_WAITING: usize = 64;
+
 impl Talk {
     /// Runs the agent once for each message, until the client closes.
     pub(super) async fn write(&self, socket: &mut Socket) -> Result<(), ApiError> {
@@ -65,7 +69,6 @@ impl Talk {
             split_artifacts: false,
         };
         let mut running = Running::begin(&self.shared, authorized).await?;
-        let mut is_heard = true;
         loop {
             tokio::select! {
                 event = running.next() => match event {
@@ -76,13 +79,10 @@ impl Talk {
                     Some(Err(error)) => return Err(error.into()),
                 },
                 // A client that is gone ends the run, which dropping it does.
-                request = socket.next(), if is_heard && waiting.len() < 64 => match request? {
+                request = socket.next(), if waiting.len() < MOST_WAITING => match request? {
                     Some(request) if request.close => return Ok(false),
                     Some(request) => waiting.push_back(request),
-                    None => {
-                        is_heard = false;
-                        return Ok(is_heard);
-                    }
+                    None => return Ok(false),
                 },
             }
         }

@@ -8,17 +8,16 @@ use axum::response::sse::{Event as Frame, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, Stream, StreamExt};
-use serde::Serialize;
 use sessile_session::{ChangeRecord, HistoryPage, ScopeKey, ScopeWatch, Version};
 
 use crate::api::shared::Shared;
+use crate::api::watch_frames::{expired, failed, frame, last_seen};
 use crate::describe::route_doc::{Answer, Doc, Param};
 use crate::http::auth::Principal;
-use crate::http::error::{ApiError, chain};
+use crate::http::error::ApiError;
 use crate::http::etag::Tag;
 use crate::http::path_params::{InApp, OfUser};
 use crate::http::quota::Permit;
-use crate::http::response;
 
 const SEEN: &[Param] = &[Param::new(
     "Last-Event-ID",
@@ -49,8 +48,8 @@ pub(crate) async fn watch_app(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let permit = shared.watches.take(principal.name().unwrap_or_default())?;
-    let tells_who = principal.may_write_app();
-    watch(&shared, ScopeKey::App(app), &principal, tells_who, &headers, permit).await
+    let shows_author = principal.may_write_app();
+    watch(&shared, ScopeKey::App(app), &principal, shows_author, &headers, permit).await
 }
 
 pub(crate) async fn watch_user(
@@ -67,13 +66,12 @@ async fn watch(
     shared: &Shared,
     scope: ScopeKey,
     principal: &Principal,
-    tells_who: bool,
+    shows_author: bool,
     headers: &HeaderMap,
     permit: Permit,
 ) -> Result<Response, ApiError> {
     let state = shared.sessions.scope_state(&scope).await?;
-    let seen = headers.get("last-event-id").and_then(|value| value.to_str().ok());
-    let seen = seen.and_then(|text| Tag::parse(text.trim())).map(|tag| tag.version);
+    let seen = last_seen(headers).map(|tag| tag.version);
     // A client can resume after the last version that it saw only if every change since is kept.
     let kept = match seen {
         Some(seen) if seen <= state.version => is_kept(shared, &scope, seen, state.version).await?,
@@ -81,11 +79,11 @@ async fn watch(
     };
     let (start, after) = match seen.filter(|_| kept) {
         Some(seen) => (None, seen),
-        None => (Some(frame("snapshot", state.version, &*state.state)?), state.version),
+        None => (Some(frame("snapshot", Tag::shared(state.version), &*state.state)?), state.version),
     };
     let watching = Watching {
         watch: shared.sessions.watch_scope(scope, after),
-        tells_who,
+        shows_author,
         expired: Box::pin(principal.expired(shared.http.clock.now())),
         _permit: permit,
     };
@@ -112,7 +110,7 @@ async fn is_kept(
 /// A watch, and what it holds while it is open.
 struct Watching {
     watch: ScopeWatch,
-    tells_who: bool,
+    shows_author: bool,
     /// Resolves when the client's token expires.
     expired: BoxFuture<'static, ()>,
     _permit: Permit,
@@ -124,32 +122,18 @@ fn until_over(watching: Watching) -> impl Stream<Item = Result<Frame, Infallible
         let next = tokio::select! {
             biased;
             () = &mut watching.expired => {
-                let text = "The token has expired; watch again with a new one, after the last id";
-                return Some((Ok(error_frame(text)), None));
+                return Some((Ok(expired()), None));
             }
             next = watching.watch.next() => next,
         };
-        let told = next.map_err(ApiError::from).and_then(|change| {
+        let sent = next.map_err(ApiError::from).and_then(|change| {
             let record = change.record();
-            let by = record.by.filter(|_| watching.tells_who);
-            frame("change", change.version, &ChangeRecord { by, ..record })
+            let by = record.by.filter(|_| watching.shows_author);
+            frame("change", Tag::shared(change.version), &ChangeRecord { by, ..record })
         });
-        match told {
+        match sent {
             Ok(frame) => Some((Ok(frame), Some(watching))),
-            Err(error) => {
-                tracing::error!(error = %chain(&error), "a watch broke off");
-                Some((Ok(error_frame(&error.to_string())), None))
-            }
+            Err(error) => Some((Ok(failed(&error)), None)),
         }
     })
-}
-
-fn frame(name: &str, version: Version, value: &impl Serialize) -> Result<Frame, ApiError> {
-    let json = String::from_utf8(response::to_json(value)?)
-        .map_err(|error| ApiError::Failed { action: "write the answer", source: error.into() })?;
-    Ok(Frame::default().event(name).id(Tag::shared(version).to_string()).data(json))
-}
-
-fn error_frame(detail: &str) -> Frame {
-    Frame::default().event("error").data(serde_json::json!({ "detail": detail }).to_string())
 }

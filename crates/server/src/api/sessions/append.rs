@@ -27,7 +27,7 @@ pub(crate) const APPEND: Doc = Doc::new(
 
 /// Appends an event. Agents trust the events of a session, so only callers that run agents may
 /// append them. A retry with the same event id gets the first response, whatever the session is
-/// now. Nothing is read before the commit.
+/// now. Nothing is read before the commit, unless `If-Match` has several tags.
 pub(crate) async fn append(
     State(shared): State<Shared>,
     OfSession(key): OfSession,

@@ -1,4 +1,4 @@
-//! What a session was, and how to get back to it.
+//! Earlier versions of a session: read, restored by a rewind, and forked.
 
 use axum::extract::State;
 use axum::response::Response;

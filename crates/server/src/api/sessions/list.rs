@@ -80,10 +80,11 @@ async fn answer(
     }
 }
 
-/// How many sessions belong in the answer and cannot be read; which, and why, is logged.
+/// The header with the number of sessions that were left out because they cannot be read. The log
+/// has their keys and the reasons.
 const UNREADABLE: HeaderName = HeaderName::from_static("sessile-unreadable");
 
-/// A page as the whole answer.
+/// A page as the whole response.
 fn one(page: &Page) -> Result<Response, ApiError> {
     let mut response = response::json(&shown(page))?;
     note_unreadable(page, &mut response);
@@ -124,8 +125,8 @@ fn link(uri: &Uri, list: &ListSessions, next: &str) -> Result<HeaderValue, ApiEr
 }
 
 /// One list of all pages, sent while it is read, so that memory holds a page at a time. If a later
-/// page cannot be read, the answer breaks off, which clients notice. The header counts what cannot
-/// be read of the first page: it is sent before the others are read.
+/// page cannot be read, the response is cut off, which clients notice. The header counts the
+/// unreadable sessions of the first page only: it is sent before the others are read.
 fn all(sessions: SessionService, list: ListSessions, first: Page) -> Result<Response, ApiError> {
     let start = items(&first)?;
     let mut response = Response::new(Body::empty());

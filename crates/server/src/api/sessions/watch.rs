@@ -8,18 +8,17 @@ use axum::response::sse::{Event as Frame, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, Stream, StreamExt};
-use serde::Serialize;
 use sessile_session::{EventWindow, Incarnation, Watch};
 
 use crate::api::shared::Shared;
+use crate::api::watch_frames::{expired, failed, frame, last_seen};
 use crate::describe::route_doc::{Answer, Doc, Param, WINDOW};
 use crate::http::auth::Principal;
-use crate::http::error::{ApiError, chain};
+use crate::http::error::ApiError;
 use crate::http::etag::Tag;
 use crate::http::path_params::OfSession;
 use crate::http::query::Query;
 use crate::http::quota::Permit;
-use crate::http::response;
 
 pub(crate) const WATCH: Doc = Doc::new(
     "sessions",
@@ -62,8 +61,12 @@ pub(crate) async fn watch(
         }
     };
     let watch = shared.sessions.watch(&key, seen.version).of(seen.incarnation);
-    let expired = Box::pin(principal.expired(shared.http.clock.now()));
-    let watching = Watching { watch, incarnation: seen.incarnation, expired, _permit: permit };
+    let watching = Watching {
+        watch,
+        incarnation: seen.incarnation,
+        expired: Box::pin(principal.expired(shared.http.clock.now())),
+        _permit: permit,
+    };
     let changes = until_over(watching).take_until(shared.http.lifecycle.closing());
     let frames = stream::iter(start.map(Ok::<_, Infallible>)).chain(changes);
     Ok(Sse::new(frames).keep_alive(KeepAlive::default()).into_response())
@@ -85,8 +88,7 @@ fn until_over(watching: Watching) -> impl Stream<Item = Result<Frame, Infallible
         let next = tokio::select! {
             biased;
             () = &mut watching.expired => {
-                let text = "The token has expired; watch again with a new one, after the last id";
-                return Some((Ok(error_frame(text)), None));
+                return Some((Ok(expired()), None));
             }
             next = watching.watch.next() => next,
         };
@@ -102,27 +104,4 @@ fn until_over(watching: Watching) -> impl Stream<Item = Result<Frame, Infallible
             Err(error) => Some((Ok(failed(&error.into())), None)),
         }
     })
-}
-
-fn frame(name: &str, tag: Tag, value: &impl Serialize) -> Result<Frame, ApiError> {
-    let json = String::from_utf8(response::to_json(value)?)
-        .map_err(|error| ApiError::Failed { action: "write the answer", source: error.into() })?;
-    Ok(Frame::default().event(name).id(tag.to_string()).data(json))
-}
-
-fn failed(error: &ApiError) -> Frame {
-    tracing::error!(error = %chain(error), "a watch broke off");
-    error_frame(&error.to_string())
-}
-
-fn error_frame(detail: &str) -> Frame {
-    Frame::default().event("error").data(serde_json::json!({ "detail": detail }).to_string())
-}
-
-/// The last version that the client saw; none if what it sends is no id of a stream.
-fn last_seen(headers: &HeaderMap) -> Option<Tag> {
-    headers
-        .get("last-event-id")
-        .and_then(|value| value.to_str().ok())
-        .and_then(|text| Tag::parse(text.trim()))
 }

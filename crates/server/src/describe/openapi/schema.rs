@@ -38,7 +38,7 @@ impl Schemas {
         self.0
     }
 
-    /// What an endpoint answers with.
+    /// The schema of a response.
     pub(crate) fn answer(&mut self, answer: Answer) -> Value {
         match answer {
             Answer::One(name) => self.named(name),
@@ -51,7 +51,7 @@ impl Schemas {
         }
     }
 
-    /// What every failure looks like.
+    /// The schema of every error response.
     pub(crate) fn failure(&mut self) -> Value {
         let problem = json!({
             "type": "object",
