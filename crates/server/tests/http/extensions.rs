@@ -165,7 +165,7 @@ async fn a_watch_shows_each_committed_change_until_the_session_is_deleted() {
 }
 
 #[tokio::test]
-async fn one_user_and_all_together_have_so_many_watches() {
+async fn watches_are_limited_for_each_user_and_in_total() {
     let mut limits = Limits::default();
     (limits.watches, limits.user_watches) = (2, 1);
     let api = Client::new(Server::new(sessions(), Apps::new()).with_limits(limits));

@@ -136,7 +136,7 @@ async fn a_request_that_takes_too_long_is_given_up() {
 }
 
 #[tokio::test]
-async fn one_user_has_so_many_runs_and_others_have_theirs() {
+async fn runs_are_limited_for_each_user() {
     let mut limits = Limits::default();
     limits.user_runs = 1;
     let api = Client::new(server(sessions()).with_limits(limits));

@@ -308,7 +308,7 @@ async fn what_cannot_be_applied_is_told_with_key_owner_and_what_is_stored() {
 }
 
 #[tokio::test]
-async fn what_is_no_operation_is_refused_where_it_stands() {
+async fn an_invalid_operation_is_refused_with_its_path() {
     let api = with_session().await;
     let before = stored(&api).await;
     let shapes = "an operation is {\"add\": number, \"min\"?: number, \"max\"?: number}, {\"append\": [items]}, \

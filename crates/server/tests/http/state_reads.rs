@@ -177,7 +177,7 @@ async fn current_values_are_sent_without_the_secrets_of_credentials() {
 }
 
 #[tokio::test]
-async fn guards_that_cannot_be_are_refused() {
+async fn invalid_guards_are_refused() {
     let api = with_state().await;
     let before = stored(&api).await;
     for route in GUARDED {
