@@ -1,19 +1,26 @@
-//! Every route, one line each: method, path, handler, documentation.
+//! The route table: every route is a row of method, path, handler and documentation. The access
+//! right and the time limit of a route are part of its [`Doc`]. The OpenAPI document, the metrics
+//! and the policies of the middleware are made from the same rows.
+
+use std::path::Path;
+use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{OriginalUri, State};
+use axum::extract::OriginalUri;
 use axum::handler::Handler;
-use axum::http::Method;
+use axum::http::{Method, Uri};
 use axum::response::{IntoResponse, Redirect, Response};
-use axum::routing::{MethodFilter, on};
+use axum::routing::{MethodFilter, get, on};
 
-use crate::dev::{eval, graph, settings, trace};
-use crate::doc::Doc;
-use crate::error::ApiError;
-use crate::run::{follow, stream, whole};
-use crate::server::Shared;
-use crate::sessions::{append, change, create, delete, history, list, read, watch};
-use crate::{artifacts, health, info, live, memory, metrics, openapi, scope_history, scopes};
+use crate::api::dev::{eval, graph, settings, trace, ui};
+use crate::api::runs::{follow, run, stream};
+use crate::api::scopes::{history as scope_history, state as scope_state, watch as scope_watch};
+use crate::api::sessions::{append, change, create, delete, history, list, read, watch};
+use crate::api::shared::Shared;
+use crate::api::{artifacts, docs, health, info, live, memory, metrics};
+use crate::describe::route_doc::{Doc, Route};
+use crate::http::error::ApiError;
+use crate::http::route_policy::{RoutePolicies, RoutePolicy};
 
 const GET: Method = Method::GET;
 const POST: Method = Method::POST;
@@ -27,8 +34,8 @@ pub(crate) fn table() -> Table {
     table.add(GET, "/health", health::health, &health::HEALTH);
     table.add(GET, "/readyz", health::ready, &health::READY);
     table.add(GET, "/metrics", metrics::metrics, &metrics::METRICS);
-    table.add(GET, "/openapi.json", openapi::serve_document, &openapi::DOCUMENT);
-    table.add(GET, "/docs", openapi::page, &openapi::PAGE);
+    table.add(GET, "/openapi.json", docs::document, &docs::DOCUMENT);
+    table.add(GET, "/docs", docs::page, &docs::PAGE);
     table.add(GET, "/version", info::version, &info::VERSION);
     table.add(GET, "/list-apps", info::apps, &info::APPS);
     table.add(GET, "{app}/app-info", info::app, &info::APP);
@@ -46,14 +53,14 @@ pub(crate) fn table() -> Table {
     table.add(POST, "{session}/rewind", history::rewind, &history::REWIND);
     table.add(POST, "{session}/fork", history::fork, &history::FORK);
 
-    table.add(GET, "{app}/state", scopes::read_app, &scopes::READ_APP);
-    table.add(PATCH, "{app}/state", scopes::change_app, &scopes::CHANGE_APP);
-    table.add(GET, "{user}/state", scopes::read_user, &scopes::READ_USER);
-    table.add(PATCH, "{user}/state", scopes::change_user, &scopes::CHANGE_USER);
+    table.add(GET, "{app}/state", scope_state::read_app, &scope_state::READ_APP);
+    table.add(PATCH, "{app}/state", scope_state::change_app, &scope_state::CHANGE_APP);
+    table.add(GET, "{user}/state", scope_state::read_user, &scope_state::READ_USER);
+    table.add(PATCH, "{user}/state", scope_state::change_user, &scope_state::CHANGE_USER);
     table.add(GET, "{app}/state/history", scope_history::of_app, &scope_history::APP_HISTORY);
-    table.add(GET, "{app}/state/watch", scope_history::watch_app, &scope_history::WATCH_APP);
+    table.add(GET, "{app}/state/watch", scope_watch::watch_app, &scope_watch::WATCH_APP);
     table.add(GET, "{user}/state/history", scope_history::of_user, &scope_history::USER_HISTORY);
-    table.add(GET, "{user}/state/watch", scope_history::watch_user, &scope_history::WATCH_USER);
+    table.add(GET, "{user}/state/watch", scope_watch::watch_user, &scope_watch::WATCH_USER);
 
     table.add(GET, "{session}/artifacts", artifacts::names, &artifacts::NAMES);
     table.add(POST, "{session}/artifacts", artifacts::save, &artifacts::SAVE);
@@ -66,7 +73,7 @@ pub(crate) fn table() -> Table {
 
     table.add(PATCH, "{user}/memory", memory::remember, &memory::REMEMBER);
 
-    table.add(POST, "/run", whole::run, &whole::RUN);
+    table.add(POST, "/run", run::run, &run::RUN);
     table.add(POST, "/run_sse", stream::run_sse, &stream::RUN_SSE);
     table.add(GET, "/run_live", live::run_live, &live::RUN_LIVE);
     table.add(GET, "{session}/runs", follow::list, &follow::LIST);
@@ -86,26 +93,18 @@ pub(crate) fn table() -> Table {
     table.add(GET, "/dev{app}/eval-results", eval::no_results, &eval::NONE);
     table.add(GET, "/dev{app}/metrics-info", eval::no_metrics, &eval::NONE);
     table.add(GET, "/config/telemetry", settings::telemetry, &settings::TELEMETRY);
-    table.add(POST, "/config/telemetry", settings::switch, &settings::SWITCH);
+    table.add(POST, "/config/telemetry", settings::set_telemetry, &settings::SET_TELEMETRY);
     table.add(GET, "/dev-ui/config", settings::logo, &settings::LOGO);
     table.add(GET, "/dev-ui/assets/config/runtime-config.json", settings::runtime, &settings::RUNTIME);
     table
 }
 
-/// Routes, and what is said of them.
+/// The routes, and what the rest of the server knows of them.
 #[derive(Default)]
 pub(crate) struct Table {
     pub(crate) router: Router<Shared>,
-    pub(crate) docs: Vec<Route>,
-}
-
-/// A line of the table.
-pub(crate) struct Route {
-    pub(crate) method: Method,
-    /// The path as it is documented, and as the router knows it.
-    pub(crate) path: String,
-    pub(crate) served: String,
-    pub(crate) doc: &'static Doc,
+    pub(crate) rows: Vec<Route>,
+    pub(crate) policies: RoutePolicies,
 }
 
 impl Table {
@@ -118,13 +117,34 @@ impl Table {
     ) {
         let filter = MethodFilter::try_from(method.clone()).expect("routes use the ordinary methods");
         self.router = std::mem::take(&mut self.router).route(&full(path), on(filter, handler));
+        self.policies.set(&full(path), doc.into());
         self.also(method, path, doc);
     }
 
-    /// A path that another line serves, because a name in it may hold slashes.
+    /// Documents a path that another row serves, because a name in it may hold slashes.
     fn also(&mut self, method: Method, path: &str, doc: &'static Doc) {
         let served = full(path);
-        self.docs.push(Route { method, path: served.replace("{*", "{"), served, doc });
+        self.rows.push(Route { method, path: served.replace("{*", "{"), served, doc });
+    }
+
+    /// Serves the files of Google's web UI from a folder at `/dev-ui/`, and leads there from `/`.
+    /// They are not part of the API, so they are open and not documented.
+    pub(crate) fn add_web_ui(&mut self, folder: &Path) {
+        self.router = std::mem::take(&mut self.router)
+            .route("/", get(ui::redirect))
+            .route("/dev-ui", get(ui::redirect))
+            .nest_service("/dev-ui/", ui::files(folder));
+        for path in ["/", "/dev-ui", "/dev-ui/"] {
+            self.policies.set(path, RoutePolicy::OPEN);
+        }
+    }
+
+    /// Answers requests that no row serves.
+    pub(crate) fn add_fallbacks(&mut self) {
+        let paths: Arc<[String]> = self.rows.iter().map(|row| row.path.clone()).collect();
+        self.router = std::mem::take(&mut self.router)
+            .fallback(move |OriginalUri(uri): OriginalUri| std::future::ready(no_route(&uri, &paths)))
+            .method_not_allowed_fallback(async || ApiError::MethodNotAllowed);
     }
 }
 
@@ -134,9 +154,10 @@ fn full(path: &str) -> String {
         .replace("{app}", "/apps/{app_name}")
 }
 
-/// Nothing is here; if something is without the slash at the end, that is where to look.
-pub(crate) async fn no_route(State(shared): State<Shared>, OriginalUri(uri): OriginalUri) -> Response {
-    let shorter = uri.path().strip_suffix('/').filter(|path| shared.has_route(path));
+/// 404, or a redirect if there is a route without the slash at the end.
+fn no_route(uri: &Uri, paths: &[String]) -> Response {
+    let is_served = |path: &&str| paths.iter().any(|route| fits(route, path));
+    let shorter = uri.path().strip_suffix('/').filter(is_served);
     match (shorter, uri.query()) {
         (Some(path), Some(query)) => Redirect::temporary(&format!("{path}?{query}")).into_response(),
         (Some(path), None) => Redirect::temporary(path).into_response(),
@@ -144,6 +165,14 @@ pub(crate) async fn no_route(State(shared): State<Shared>, OriginalUri(uri): Ori
     }
 }
 
-pub(crate) async fn no_method() -> ApiError {
-    ApiError::MethodNotAllowed
+/// Whether a path is one of a route's.
+fn fits(route: &str, path: &str) -> bool {
+    let (mut steps, mut names) = (path.split('/'), route.split('/'));
+    loop {
+        match (steps.next(), names.next()) {
+            (None, None) => return true,
+            (Some(step), Some(name)) if step == name || (name.starts_with('{') && !step.is_empty()) => {}
+            _ => return false,
+        }
+    }
 }

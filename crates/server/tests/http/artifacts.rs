@@ -60,7 +60,7 @@ async fn what_is_not_there_or_cannot_be_is_said() {
     assert_eq!(api.post(ARTIFACTS, bad).await.fails(422)[0]["type"], "bytes_invalid_encoding");
     let climbing = api.send(Method::GET, &at("..%2F..%2Fsecret"), None).await;
     assert!([400, 404].contains(&climbing.status.as_u16()), "{}", climbing.text);
-    assert_eq!(Client::empty().get(ARTIFACTS).await.fails(400), "This server keeps no artifacts");
+    assert_eq!(Client::empty().get(ARTIFACTS).await.fails(400), "This server has no artifact service");
 }
 
 #[tokio::test]

@@ -88,7 +88,7 @@ async fn audience_and_issuer_are_checked_if_they_are_set() {
 }
 
 #[tokio::test]
-async fn public_keys_check_tokens_and_are_no_secrets() {
+async fn public_keys_verify_tokens_and_are_not_secrets() {
     let pem = include_bytes!("../keys/rsa.public.pem");
     let token = include_str!("../keys/rs256.jwt");
     let rs256 = || JwtCheck::new(JwtKeys::from_pem(pem).unwrap());
@@ -173,7 +173,7 @@ async fn fixed_tokens_are_known_by_their_hashes() {
 }
 
 #[tokio::test]
-async fn application_state_is_written_by_right_through_every_door() {
+async fn writing_application_state_needs_the_right_on_every_route() {
     let api = Client::new(guarded(sessions()));
     let (plain, writer) = (api.bearing(&of("ada", "")), api.bearing(&of("ada", "x sessile:write_app")));
     let sessions = "/apps/echo/users/ada/sessions";

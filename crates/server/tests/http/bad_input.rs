@@ -109,7 +109,7 @@ async fn ids_that_cannot_be_used_are_refused_by_name() {
 }
 
 #[tokio::test]
-async fn limits_are_answers_that_name_them() {
+async fn exceeding_a_limit_is_an_error_that_names_it() {
     let mut limits = Limits::default();
     (limits.body, limits.state, limits.key_length, limits.events) = (2000, 200, 20, 2);
     let server = Server::new(SessionService::new(MemoryStore::new()), Apps::new()).with_limits(limits);
@@ -153,7 +153,7 @@ async fn a_body_of_wrong_items_is_answered_with_a_few_of_them() {
 }
 
 #[tokio::test]
-async fn a_time_that_no_event_has_is_no_failure() {
+async fn a_time_beyond_all_events_is_not_an_error() {
     let api = Client::empty();
     api.post(CART, json!({})).await.ok();
     api.get(&format!("{CART}?afterTimestamp=1e300")).await.ok();

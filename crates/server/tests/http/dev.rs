@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use crate::apps::{client, server, sessions};
+use crate::auth::guarded;
 use crate::client::Client;
 use crate::runs::says;
 
@@ -104,5 +105,26 @@ async fn the_files_of_the_web_ui_are_served_from_their_folder_only() {
     {
         let answer = api.get(path).await;
         assert!(answer.status.is_client_error() && !answer.text.contains("hush"), "{path}: {}", answer.text);
+    }
+}
+
+#[tokio::test]
+async fn the_files_of_the_web_ui_and_unknown_paths_need_no_token() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("index.html"), "<title>UI</title>").unwrap();
+    let api = Client::new(guarded(sessions()).with_adk_web(folder.path()));
+    for (path, status) in [
+        ("/", 307),
+        ("/dev-ui", 307),
+        ("/dev-ui/", 200),
+        ("/dev-ui/index.html", 200),
+        ("/dev-ui/none.js", 404),
+        ("/dev-ui/config", 200),
+        ("/nowhere", 404),
+        ("/health/", 307),
+        ("/list-apps", 401),
+        (SESSION, 401),
+    ] {
+        assert_eq!(api.get(path).await.status.as_u16(), status, "{path}");
     }
 }

@@ -84,7 +84,7 @@ fn body(path: &str, method: &Method, session: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn every_route_is_open_to_those_it_is_for_and_to_nobody_else() {
+async fn every_route_enforces_its_access_right() {
     let api = Client::new(guarded(sessions()));
     let (ada, bob) = (api.bearing(&of("ada", "")), api.bearing(&of("bob", "")));
     let admin = api.bearing(&of("root", "sessile:admin"));

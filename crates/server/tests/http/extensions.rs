@@ -165,7 +165,7 @@ async fn a_watch_shows_each_committed_change_until_the_session_is_deleted() {
 }
 
 #[tokio::test]
-async fn one_user_and_all_together_have_so_many_watches() {
+async fn watches_are_limited_for_each_user_and_in_total() {
     let mut limits = Limits::default();
     (limits.watches, limits.user_watches) = (2, 1);
     let api = Client::new(Server::new(sessions(), Apps::new()).with_limits(limits));
@@ -176,12 +176,12 @@ async fn one_user_and_all_together_have_so_many_watches() {
     let watch = async |session: &str| api.open(&format!("{session}/watch")).await;
     let first = watch(&ada).await;
     let detail = api.get(&format!("{ada}/watch")).await.fails(429);
-    let text = "1 watches of this user are going on already, and one user may have no more";
+    let text = "1 watches of this user are already in progress, the most that one user may have";
     assert!(detail.as_str().unwrap().starts_with(text), "{detail}");
     let second = watch(&bob).await;
     let refused = api.get(&format!("{eve}/watch")).await;
     assert_eq!(refused.header("retry-after"), "1");
-    assert_eq!(refused.fails(429), "2 watches are going on already; try again when one is done");
+    assert_eq!(refused.fails(429), "2 watches are already in progress; retry when one has finished");
     drop((first, second));
     assert_eq!(watch(&ada).await.status(), 200);
 }

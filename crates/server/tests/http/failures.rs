@@ -1,4 +1,5 @@
-//! What callers are told when a store or a service fails: what to do, and nothing of its own words.
+//! The errors that clients get when a store or a service fails: advice, and not the text of its
+//! error.
 
 use std::sync::Arc;
 
@@ -61,7 +62,7 @@ async fn a_store_that_fails_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_stream_ends_with_what_failed_and_not_with_the_stores_words() {
+async fn a_stream_ends_with_the_failure_and_without_the_text_of_the_store() {
     let told = [
         (broken as fn() -> _, "SessionError: cannot append an event; the server's log has the cause"),
         (
@@ -138,7 +139,7 @@ fn using(agent: impl Agent + 'static) -> Client {
 }
 
 #[tokio::test]
-async fn neither_events_nor_answers_hold_a_services_own_words() {
+async fn errors_of_services_are_not_sent_to_clients() {
     let services =
         [("artifacts", "ARTIFACT: cannot load the artifact"), ("memory", "MEMORY: cannot search the memory")];
     for (service, text) in services {

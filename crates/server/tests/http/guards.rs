@@ -60,7 +60,7 @@ async fn pages_of_allowed_origins_may_read_answers() {
 }
 
 #[tokio::test]
-async fn without_allowed_origins_a_page_that_asks_first_is_allowed_nothing() {
+async fn without_allowed_origins_a_preflight_request_is_allowed_nothing() {
     let api = on_loopback();
     for path in ["/health", "/nothing"] {
         let asking = api.with("origin", "https://evil.com").with("access-control-request-method", "PATCH");

@@ -49,7 +49,7 @@ async fn requests_without_an_application_go_to_the_default_one() {
 }
 
 #[tokio::test]
-async fn a_slash_too_many_is_led_away() {
+async fn a_trailing_slash_is_redirected() {
     let answer = client().get("/apps/echo/users/ada/sessions/?pageSize=1").await;
     assert_eq!(answer.status.as_u16(), 307);
     assert_eq!(answer.header("location"), "/apps/echo/users/ada/sessions?pageSize=1");
@@ -57,7 +57,7 @@ async fn a_slash_too_many_is_led_away() {
 }
 
 #[tokio::test]
-async fn memory_takes_in_sessions_if_there_is_one() {
+async fn sessions_are_added_to_the_memory_if_there_is_one() {
     let api = client();
     let memory = "/apps/echo/users/ada/memory";
     let detail = api.patch(memory, json!({"sessionId": "s"})).await.fails(400);

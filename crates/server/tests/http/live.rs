@@ -90,7 +90,7 @@ async fn a_text_agent_runs_once_for_each_message_and_state_is_stored() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_said_by_the_status_or_by_the_close() {
+async fn errors_are_reported_by_the_status_or_by_the_close_frame() {
     let (sessions, _) = with_session("echo").await;
     let address = listen(server(sessions)).await;
     for (query, status) in [
@@ -179,7 +179,7 @@ fn voice(data: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_heard_is_kept_as_artifacts_when_that_is_asked_for() {
+async fn audio_is_saved_as_artifacts_if_the_client_asks_for_it() {
     let (sessions, key) = with_session("desk").await;
     let google = ScriptedServer::start([Script::new()
         .wait_for("realtimeInput")
@@ -258,7 +258,7 @@ async fn what_cannot_be_done_live_is_refused_with_a_reason() {
     let address =
         listen(Server::new(sessions.clone(), Apps::new().with(voice_app(&sessions, &google)))).await;
     for (wish, reason) in [
-        ("save_live_blob", "keeps no artifacts"),
+        ("save_live_blob", "has no artifact service"),
         ("enable_session_resumption", "only Vertex AI"),
         ("explicit_vad_signal", "only Vertex AI"),
     ] {

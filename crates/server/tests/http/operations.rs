@@ -107,7 +107,7 @@ async fn too_many_runs_are_refused_and_none_is_lost() {
     let place = api.post("/run", slow).await.header("location").to_owned();
     let refused = api.post("/run", says("x")).await;
     assert_eq!(refused.header("retry-after"), "1");
-    assert_eq!(refused.fails(429), "1 runs are going on already; try again when one is done");
+    assert_eq!(refused.fails(429), "1 runs are already in progress; retry when one has finished");
     api.get(&place).await;
     api.post("/run", says("x")).await.ok();
 }
@@ -136,7 +136,7 @@ async fn a_request_that_takes_too_long_is_given_up() {
 }
 
 #[tokio::test]
-async fn one_user_has_so_many_runs_and_others_have_theirs() {
+async fn runs_are_limited_for_each_user() {
     let mut limits = Limits::default();
     limits.user_runs = 1;
     let api = Client::new(server(sessions()).with_limits(limits));
@@ -148,8 +148,7 @@ async fn one_user_has_so_many_runs_and_others_have_theirs() {
     let place = api.post("/run", forever).await.header("location").to_owned();
     let refused = api.post("/run", says("x")).await;
     assert_eq!(refused.header("retry-after"), "1");
-    let text =
-        "1 runs of this user are going on already, and one user may have no more; try again when one is done";
+    let text = "1 runs of this user are already in progress, the most that one user may have; retry when one has finished";
     assert_eq!(refused.fails(429), text);
     let mut bobs = says("x");
     bobs["userId"] = json!("bob");
@@ -174,7 +173,7 @@ async fn the_bodies_of_all_requests_together_have_a_limit() {
     let refused = api.post(SESSION, json!({"text": "x".repeat(50)})).await;
     assert_eq!(refused.header("retry-after"), "1");
     let text =
-        "The bodies of all requests together would be longer than 100 bytes; try again when others are done";
+        "The bodies of all requests together would exceed 100 bytes; retry when other requests are done";
     assert_eq!(refused.fails(503), text);
     api.get(SESSION).await.fails(404);
     drop(waiting);

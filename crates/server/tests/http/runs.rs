@@ -78,7 +78,7 @@ async fn both_spellings_and_a_delta_are_read() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_run_is_said_before_anything_is_streamed() {
+async fn a_run_that_cannot_begin_is_an_error_before_anything_is_streamed() {
     let api = ready().await;
     for path in ["/run", "/run_sse"] {
         let missing = with(says("x"), "sessionId", json!("no"));

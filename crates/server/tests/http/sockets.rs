@@ -83,7 +83,7 @@ async fn clients_that_send_too_slowly_are_let_go() {
     stream.write_all(format!("{head}content-length: 100\r\n\r\n{{").as_bytes()).await.unwrap();
     let answer =
         tokio::time::timeout(Duration::from_secs(10), read(&mut stream)).await.expect("it is closed");
-    assert!(answer.starts_with("HTTP/1.1 408 ") && answer.contains("did not come within"), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 408 ") && answer.contains("was not received within"), "{answer}");
     assert!(server.ask("GET", "/health", "").await.starts_with("HTTP/1.1 200 "));
 }
 

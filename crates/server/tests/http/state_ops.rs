@@ -308,7 +308,7 @@ async fn what_cannot_be_applied_is_told_with_key_owner_and_what_is_stored() {
 }
 
 #[tokio::test]
-async fn what_is_no_operation_is_refused_where_it_stands() {
+async fn an_invalid_operation_is_refused_with_its_path() {
     let api = with_session().await;
     let before = stored(&api).await;
     let shapes = "an operation is {\"add\": number, \"min\"?: number, \"max\"?: number}, {\"append\": [items]}, \
@@ -363,7 +363,7 @@ async fn a_key_is_changed_in_one_way() {
     }
     assert_eq!(stored(&api).await, before);
     let detail = Route::Create.send(&api, json!({"stateRemove": ["user:k"]})).await.fails(422);
-    assert_eq!(detail[0]["msg"], "A session that is created has nothing to remove; remove keys with PATCH");
+    assert_eq!(detail[0]["msg"], "A new session has nothing to remove; remove keys with PATCH");
     assert_eq!(stored(&api).await, before);
 }
 

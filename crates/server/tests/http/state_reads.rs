@@ -177,7 +177,7 @@ async fn current_values_are_sent_without_the_secrets_of_credentials() {
 }
 
 #[tokio::test]
-async fn guards_that_cannot_be_are_refused() {
+async fn invalid_guards_are_refused() {
     let api = with_state().await;
     let before = stored(&api).await;
     for route in GUARDED {
@@ -225,7 +225,7 @@ async fn guards_that_cannot_be_are_refused() {
 async fn guards_are_refused_where_nothing_is_compared() {
     let api = with_state().await;
     let before = stored(&api).await;
-    let told = "A session that is created holds nothing to compare with; use stateRead and stateAbsent with PATCH or with \
+    let told = "A new session has no state to compare with; use stateRead and stateAbsent with PATCH or with \
                 an appended event";
     for (field, value) in
         [("stateRead", json!({"n": 5})), ("state_absent", json!(["x"])), ("onOverwrite", json!("report"))]
