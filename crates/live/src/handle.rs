@@ -6,14 +6,15 @@ use sessile_session::Content;
 use sessile_state::State;
 use tokio::sync::{oneshot, watch};
 
+use crate::bus::Events;
 use crate::error::LiveError;
-use crate::event::Events;
 use crate::inbox::Control;
+use crate::lock::lock;
 use crate::phase::PhaseChange;
-use crate::shared::{Shared, lock};
+use crate::shared::Shared;
 use crate::transcript::Turn;
 use crate::wire;
-use crate::wire_phase::WirePhase;
+use crate::wire::WirePhase;
 
 /// A live session. Clones are the same session; it ends when the last of them is dropped.
 #[derive(Clone)]

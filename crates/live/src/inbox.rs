@@ -4,7 +4,7 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::error::LiveError;
-use crate::tool::ToolCall;
+use crate::tool_call::ToolCall;
 
 /// What the control lane is told.
 #[derive(Debug)]

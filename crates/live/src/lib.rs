@@ -9,15 +9,19 @@
 //! `docs/live.md` teaches it in one page; `ARCHITECTURE.md` shows the lanes.
 
 mod builder;
+mod bus;
 mod callbacks;
+mod changes;
 mod computed;
 mod control;
 mod error;
 mod event;
 mod extract;
+mod fast_callbacks;
 mod handle;
 mod inbox;
 mod link;
+mod lock;
 mod pattern;
 mod phase;
 mod scripted;
@@ -25,23 +29,25 @@ mod shared;
 mod signals;
 mod store;
 mod tool;
+mod tool_call;
 mod transcript;
 mod transport;
 mod turn_gate;
 mod watch;
 mod wire;
-mod wire_phase;
 
 pub use builder::{Live, LiveBuilder};
+pub use bus::Events;
 pub use error::LiveError;
-pub use event::{Events, LiveEvent};
+pub use event::LiveEvent;
 pub use extract::{Extractor, Trigger, TurnExtractor};
 pub use handle::LiveHandle;
 pub use link::Reconnect;
 pub use pattern::{Pattern, PatternOf};
 pub use phase::{Phase, PhaseChange, PhaseTrigger};
 pub use scripted::{Script, ScriptedServer};
-pub use tool::{LiveTool, Scheduling, ToolCall, ToolContext, ToolOutcome, ToolResponse};
+pub use tool::{LiveTool, ToolContext};
+pub use tool_call::{Scheduling, ToolCall, ToolOutcome, ToolResponse};
 pub use transcript::{Turn, TurnItem};
 pub use transport::{
     Connection, FrameReceiver, FrameSender, Platform, Received, Transport, TransportError, WebSocket,
@@ -49,8 +55,8 @@ pub use transport::{
 pub use watch::{Change, Watch, WatchOn};
 pub use wire::{
     ActivityHandling, MediaResolution, Modality, Sensitivity, TokenUsage, TurnCoverage, VoiceDetection,
+    WirePhase,
 };
-pub use wire_phase::WirePhase;
 
 /// The code of docs/live.md runs as a test.
 #[cfg(doctest)]

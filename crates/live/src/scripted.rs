@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
-use crate::shared::lock;
+use crate::lock::lock;
 use crate::transport::{Platform, WebSocket};
 
 /// What the server does on one connection, step by step.

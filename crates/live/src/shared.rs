@@ -1,21 +1,23 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use sessile_session::{Clock, Ids};
 use sessile_state::State;
 use tokio::sync::{mpsc, watch};
 
-use crate::callbacks::FastCallbacks;
+use crate::bus::Bus;
 use crate::error::LiveError;
-use crate::event::{Bus, LiveEvent};
+use crate::event::LiveEvent;
+use crate::fast_callbacks::FastCallbacks;
 use crate::inbox::{Control, Inbox};
+use crate::lock::lock;
 use crate::phase::PhaseMachine;
 use crate::signals::Signals;
 use crate::transcript::Transcript;
 use crate::transport::Platform;
 use crate::turn_gate::TurnGate;
+use crate::wire::WirePhase;
 use crate::wire::{Outgoing, Purpose};
-use crate::wire_phase::WirePhase;
 
 /// What the lanes of a session and its handles have in common.
 pub(crate) struct Shared {
@@ -113,9 +115,4 @@ impl Shared {
     pub(crate) async fn send(&self, frame: Outgoing) -> Result<(), LiveError> {
         self.outgoing.send(frame).await.map_err(|_| LiveError::Closed)
     }
-}
-
-/// Locks; whoever panicked with the lock in hand left nothing half done.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

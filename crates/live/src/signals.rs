@@ -3,14 +3,14 @@
 //! To add one: a method here that is called where the fact becomes known, a line in the table of
 //! `docs/live.md`, and a test in `tests/signals.rs` that sends the message and reads the key.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use sessile_state::{SharedValue, State};
 use tokio::time::Instant;
 
-use crate::wire::TokenUsage;
-use crate::wire_phase::WirePhase;
+use crate::lock::lock;
+use crate::wire::{TokenUsage, WirePhase};
 
 /// Writes the signals of one session. Their numbers survive a reconnect.
 #[derive(Debug)]
@@ -186,7 +186,7 @@ impl Signals {
     }
 
     fn with<R>(&self, change: impl FnOnce(&mut Facts) -> R) -> R {
-        change(&mut self.facts.lock().unwrap_or_else(PoisonError::into_inner))
+        change(&mut lock(&self.facts))
     }
 
     fn put(&self, key: &str, value: impl Into<serde_json::Value>) {

@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::tool::{ToolCall, ToolResponse};
+use crate::tool_call::{ToolCall, ToolResponse};
 
 /// One turn of a conversation: what was said and done, in order.
 #[derive(Debug, Clone, Default, PartialEq)]

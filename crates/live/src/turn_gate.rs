@@ -1,6 +1,8 @@
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use sessile_state::State;
+
+use crate::lock::lock;
 
 /// When `turn:` keys are cleared: as the next turn begins, and never while what follows from the
 /// turn that wrote them is still going on.
@@ -22,7 +24,7 @@ struct Inner {
 impl TurnGate {
     /// Somebody says something: a turn begins, unless one is going on.
     pub(crate) fn begin(&self, state: &State) {
-        let mut inner = self.lock();
+        let mut inner = lock(&self.inner);
         if std::mem::replace(&mut inner.open, true) {
             return;
         }
@@ -36,23 +38,19 @@ impl TurnGate {
 
     /// The server says that the turn is complete.
     pub(crate) fn complete(&self) {
-        let mut inner = self.lock();
+        let mut inner = lock(&self.inner);
         inner.open = false;
         inner.ending += 1;
     }
 
     /// Everything that follows from a complete turn is done.
     pub(crate) fn ended(&self, state: &State) {
-        let mut inner = self.lock();
+        let mut inner = lock(&self.inner);
         inner.ending = inner.ending.saturating_sub(1);
         if inner.ending == 0 && std::mem::take(&mut inner.clear_later) {
             drop(inner);
             clear(state);
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

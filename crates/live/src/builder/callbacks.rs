@@ -10,7 +10,7 @@ use super::LiveBuilder;
 use crate::callbacks::{callback, callback2};
 use crate::event::LiveEvent;
 use crate::handle::LiveHandle;
-use crate::tool::{ToolCall, ToolResponse};
+use crate::tool_call::{ToolCall, ToolResponse};
 use crate::transcript::Turn;
 use crate::wire::TokenUsage;
 

@@ -12,9 +12,10 @@ use std::time::Duration;
 use sessile_session::{Clock, Ids, OnOverwrite, RandomIds, SessionKey, SessionService, SystemClock};
 use sessile_state::State;
 
-use crate::callbacks::{Callbacks, FastCallbacks};
+use crate::callbacks::Callbacks;
 use crate::computed::Computed;
 use crate::extract::Extractor;
+use crate::fast_callbacks::FastCallbacks;
 use crate::link::{Reconnect, Timing};
 use crate::pattern::Pattern;
 use crate::phase::{Instruction, Phase};

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::ControlLane;
 use crate::event::LiveEvent;
 use crate::extract::{Extractor, Trigger};
-use crate::shared::lock;
+use crate::lock::lock;
 use crate::transcript::Turn;
 
 impl ControlLane {

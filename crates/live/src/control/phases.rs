@@ -9,8 +9,9 @@ use super::ControlLane;
 use crate::error::LiveError;
 use crate::event::LiveEvent;
 use crate::extract::Trigger;
+use crate::lock::lock;
 use crate::phase::{Instruction, PhaseTrigger};
-use crate::shared::{Shared, lock};
+use crate::shared::Shared;
 use crate::store::keys;
 use crate::wire;
 

@@ -3,8 +3,8 @@
 use tokio::time::Instant;
 
 use super::ControlLane;
+use crate::lock::lock;
 use crate::phase::PhaseTrigger;
-use crate::shared::lock;
 
 impl ControlLane {
     /// Brings everything that follows from state up to date: computed variables, then watches, then

@@ -8,10 +8,11 @@ use tokio::task::{AbortHandle, Id, JoinSet};
 use super::ControlLane;
 use crate::event::LiveEvent;
 use crate::extract::Trigger;
-use crate::shared::lock;
-use crate::tool::{ToolCall, ToolOutcome, ToolResponse, completed, overridden};
+use crate::lock::lock;
+use crate::tool::{completed, overridden};
+use crate::tool_call::{ToolCall, ToolOutcome, ToolResponse};
 use crate::wire;
-use crate::wire_phase::WirePhase;
+use crate::wire::WirePhase;
 
 /// The tools that run, and the messages whose calls they answer.
 #[derive(Default)]

@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout};
 use super::ControlLane;
 use crate::event::LiveEvent;
 use crate::extract::Trigger;
-use crate::shared::lock;
+use crate::lock::lock;
 use crate::store::keys;
 use crate::transcript::Turn;
 

@@ -8,10 +8,11 @@ use bytes::Bytes;
 
 use crate::event::LiveEvent;
 use crate::inbox::Control;
-use crate::shared::{Shared, lock};
-use crate::tool::ToolCall;
+use crate::lock::lock;
+use crate::shared::Shared;
+use crate::tool_call::ToolCall;
+use crate::wire::WirePhase;
 use crate::wire::{ServerFrame, VoiceActivity, decode};
-use crate::wire_phase::WirePhase;
 
 /// Hands what a frame holds to signals, callbacks and readers at once, and to the control lane what
 /// needs work, all in the order of the wire.

@@ -21,8 +21,8 @@ use crate::event::LiveEvent;
 use crate::inbox::Control;
 use crate::shared::Shared;
 use crate::transport::Transport;
+use crate::wire::WirePhase;
 use crate::wire::{Outgoing, Setup};
-use crate::wire_phase::WirePhase;
 use dispatch::Dispatch;
 use serve::End;
 

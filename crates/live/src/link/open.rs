@@ -2,10 +2,10 @@ use tokio::time::timeout;
 
 use super::Link;
 use crate::error::LiveError;
-use crate::shared::lock;
+use crate::lock::lock;
 use crate::transport::{Connection, Received};
+use crate::wire::WirePhase;
 use crate::wire::{SetupFacts, decode};
-use crate::wire_phase::WirePhase;
 
 /// A connection whose setup the server agreed to.
 pub(crate) struct Opened {

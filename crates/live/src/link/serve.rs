@@ -9,10 +9,11 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::dispatch::Dispatch;
 use super::{Link, Timing};
-use crate::shared::{Shared, lock};
+use crate::lock::lock;
+use crate::shared::Shared;
 use crate::transport::{Connection, FrameReceiver, FrameSender, Received, TransportError};
 use crate::wire::Outgoing;
-use crate::wire_phase::WirePhase;
+use crate::wire::WirePhase;
 
 /// Why a connection is not served any more.
 pub(super) enum End {

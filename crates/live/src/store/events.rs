@@ -6,7 +6,7 @@ use sessile_state::Recorded;
 
 use super::{StoreLink, Waiting};
 use crate::shared::Shared;
-use crate::tool::{ToolCall, ToolResponse};
+use crate::tool_call::{ToolCall, ToolResponse};
 use crate::transcript::{Turn, TurnItem};
 
 impl StoreLink {

@@ -1,21 +1,21 @@
 //! A live session as a stored one: at the end of each turn what was said, called and changed
 //! becomes events.
 
-mod changes;
 mod events;
 mod sync;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-pub(crate) use changes::Changes;
 use sessile_session::{
     CreateSession, Event, EventWindow, Guards, Incarnation, OnOverwrite, SessionError, SessionKey,
     SessionService, StateMap,
 };
 use sessile_state::{Delta, State};
 
-use crate::shared::{Shared, lock};
+use crate::changes::Changes;
+use crate::lock::lock;
+use crate::shared::Shared;
 use crate::transcript::Turn;
 
 /// The keys in which a session keeps what it needs to go on later.

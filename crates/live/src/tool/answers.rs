@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{ToolCall, ToolResponse};
+use crate::tool_call::{ToolCall, ToolResponse};
 
 /// Which calls a callback answered in the place of the tool, by position; answers to calls that
 /// were not made, and second answers, are problems.

@@ -6,90 +6,16 @@ mod function;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use sessile_agent::FunctionDeclaration;
 use sessile_session::BoxError;
 use sessile_state::State;
 
-use crate::store::Changes;
+use crate::changes::Changes;
+use crate::tool_call::{Scheduling, ToolCall, ToolOutcome, ToolResponse};
 pub(crate) use answers::{completed, overridden};
 use function::BoxedFunction;
 pub(crate) use function::schema;
-
-/// A call of a tool.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct ToolCall {
-    /// Ties the answer to the call.
-    pub id: String,
-    /// The tool.
-    pub name: String,
-    /// Its arguments.
-    pub args: Map<String, Value>,
-}
-
-/// The answer to a call.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct ToolResponse {
-    /// The id of the call.
-    pub id: String,
-    /// The tool.
-    pub name: String,
-    /// Its result; a failure is an object with a text `error`.
-    pub response: Value,
-    /// When the model takes notice of the answer of a background tool.
-    pub scheduling: Option<Scheduling>,
-}
-
-impl ToolResponse {
-    /// The answer to a call.
-    pub fn new(call: &ToolCall, response: impl Into<Value>) -> Self {
-        Self { id: call.id.clone(), name: call.name.clone(), response: response.into(), scheduling: None }
-    }
-
-    /// An answer that says what went wrong.
-    pub fn error(call: &ToolCall, reason: impl std::fmt::Display) -> Self {
-        Self::new(call, serde_json::json!({"error": reason.to_string()}))
-    }
-}
-
-/// When the model takes notice of the answer of a background tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scheduling {
-    /// At once, whatever it is saying.
-    Interrupt,
-    /// When nobody speaks.
-    WhenIdle,
-    /// Only when it is useful later.
-    Silent,
-}
-
-impl Scheduling {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Interrupt => "INTERRUPT",
-            Self::WhenIdle => "WHEN_IDLE",
-            Self::Silent => "SILENT",
-        }
-    }
-}
-
-/// How the answer to a call came about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ToolOutcome {
-    /// The tool ran and answered.
-    Completed,
-    /// The tool ran and failed.
-    Failed,
-    /// `on_tool_call` answered in its place.
-    Overridden,
-    /// The phase does not allow the tool, or there is none of this name.
-    Rejected,
-    /// The tool took too long.
-    TimedOut,
-    /// The server took the call back, or the session ended.
-    Cancelled,
-}
 
 /// A tool of a live session.
 ///

@@ -5,7 +5,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::json;
 use sessile_session::Content;
 
-use crate::tool::ToolResponse;
+use crate::tool_call::ToolResponse;
 
 /// A frame on its way out.
 #[derive(Debug)]

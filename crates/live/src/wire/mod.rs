@@ -4,11 +4,13 @@
 
 mod client;
 mod lenient;
+mod phase;
 mod server;
 mod setup;
 mod time;
 
 pub(crate) use client::{Outgoing, Purpose, activity, audio, audio_end, content, tool_responses, video};
+pub use phase::WirePhase;
 pub use server::TokenUsage;
 pub(crate) use server::{ServerFrame, VoiceActivity, decode};
 pub use setup::{ActivityHandling, MediaResolution, Modality, Sensitivity, TurnCoverage, VoiceDetection};

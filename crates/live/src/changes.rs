@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 use sessile_session::OnOverwrite;
 use sessile_state::{Recorded, Recorder, State, StateSchema};
 
-use crate::shared::lock;
+use crate::lock::lock;
 
 /// Records the changes of a session's state, and joins those of its tools.
 pub(crate) struct Changes {
-    pub(super) recorder: Recorder,
-    pub(super) on_overwrite: OnOverwrite,
+    pub(crate) recorder: Recorder,
+    pub(crate) on_overwrite: OnOverwrite,
     schema: Option<Arc<StateSchema>>,
     /// Changes that come before those that are being recorded, and must be committed before them: a
     /// tool overwrote what they had written after it read the key, and only an event of its own can
@@ -19,7 +19,7 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    pub(super) fn new(
+    pub(crate) fn new(
         recorder: Recorder,
         on_overwrite: OnOverwrite,
         schema: Option<Arc<StateSchema>>,
@@ -29,7 +29,7 @@ impl Changes {
 
     /// Takes the changes since the last time, in the order in which they must be committed; the
     /// last may be empty.
-    pub(super) fn take(&self) -> (Vec<Recorded>, Recorded) {
+    pub(crate) fn take(&self) -> (Vec<Recorded>, Recorded) {
         let mut earlier = lock(&self.earlier);
         (std::mem::take(&mut earlier), self.recorder.take())
     }
