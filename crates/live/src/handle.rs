@@ -4,12 +4,11 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use sessile_session::Content;
 use sessile_state::State;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
 use crate::bus::Events;
 use crate::error::LiveError;
 use crate::inbox::Control;
-use crate::lock::lock;
 use crate::phase::PhaseChange;
 use crate::shared::Shared;
 use crate::transcript::Turn;
@@ -25,12 +24,18 @@ pub struct LiveHandle {
 
 /// Ends the session when nobody holds it any more.
 pub(crate) struct Alive {
-    pub(crate) stop: watch::Sender<bool>,
+    shared: Arc<Shared>,
+}
+
+impl Alive {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
 }
 
 impl Drop for Alive {
     fn drop(&mut self) {
-        self.stop.send_replace(true);
+        self.shared.ending.stop();
     }
 }
 
@@ -57,7 +62,7 @@ impl LiveHandle {
     ///
     /// [`LiveError::Closed`] if the session is over.
     pub async fn send_audio(&self, samples: impl AsRef<[u8]>) -> Result<(), LiveError> {
-        self.shared.send(wire::audio(samples.as_ref(), self.shared.input_rate)).await
+        self.shared.wire.send(wire::audio(samples.as_ref(), self.shared.wire.input_rate)).await
     }
 
     /// Sends a picture, such as `image/jpeg`.
@@ -66,7 +71,7 @@ impl LiveHandle {
     ///
     /// [`LiveError::Closed`] if the session is over.
     pub async fn send_video(&self, picture: Bytes, mime_type: &str) -> Result<(), LiveError> {
-        self.shared.send(wire::video(&picture, mime_type)).await?;
+        self.shared.wire.send(wire::video(&picture, mime_type)).await?;
         self.shared.signals.video_sent();
         Ok(())
     }
@@ -77,9 +82,9 @@ impl LiveHandle {
     ///
     /// [`LiveError::Closed`] if the session is over.
     pub async fn send_text(&self, text: &str) -> Result<(), LiveError> {
-        self.shared.gate.begin(&self.shared.state);
+        self.shared.conversation.gate.begin(&self.shared.state);
         self.shared.inbox.tell(Control::UserText(text.into()));
-        self.shared.send(wire::content(&[Content::text("user", text)], true)).await
+        self.shared.wire.send(wire::content(&[Content::text("user", text)], true)).await
     }
 
     /// Sends messages of the conversation; the model answers if the turn is complete.
@@ -88,7 +93,7 @@ impl LiveHandle {
     ///
     /// [`LiveError::Closed`] if the session is over.
     pub async fn send_content(&self, turns: &[Content], turn_complete: bool) -> Result<(), LiveError> {
-        self.shared.send(wire::content(turns, turn_complete)).await
+        self.shared.wire.send(wire::content(turns, turn_complete)).await
     }
 
     /// Tells that the user begins to speak, when the server does not listen for it itself.
@@ -111,13 +116,13 @@ impl LiveHandle {
     }
 
     async fn activity(&self, starts: bool) -> Result<(), LiveError> {
-        if !self.shared.manual_activity {
+        if !self.shared.wire.manual_activity {
             return Err(LiveError::NotPossible(
                 "the server listens for speech itself and would close the connection; disable its voice detection first"
                     .to_owned(),
             ));
         }
-        self.shared.send(wire::activity(starts)).await
+        self.shared.wire.send(wire::activity(starts)).await
     }
 
     /// Tells that the microphone was turned off.
@@ -126,7 +131,7 @@ impl LiveHandle {
     ///
     /// [`LiveError::Closed`] if the session is over.
     pub async fn audio_end(&self) -> Result<(), LiveError> {
-        self.shared.send(wire::audio_end()).await
+        self.shared.wire.send(wire::audio_end()).await
     }
 
     /// Replaces the session's instruction; that of the phase stays. `{key}` is replaced from state.
@@ -136,17 +141,17 @@ impl LiveHandle {
 
     /// What the connection is doing.
     pub fn wire_phase(&self) -> WirePhase {
-        self.shared.wire_phase()
+        self.shared.wire.phase()
     }
 
     /// The phase of the conversation, if it has phases.
     pub fn phase(&self) -> Option<String> {
-        lock(&self.shared.phases).as_ref().and_then(|phases| phases.current().map(str::to_owned))
+        self.shared.conversation.phases().as_ref().and_then(|phases| phases.current().map(str::to_owned))
     }
 
     /// The last 100 changes of phase, oldest first.
     pub fn phase_history(&self) -> Vec<PhaseChange> {
-        lock(&self.shared.phases).as_ref().map(|phases| phases.history()).unwrap_or_default()
+        self.shared.conversation.phases().as_ref().map(|phases| phases.history()).unwrap_or_default()
     }
 
     /// Brings the conversation into a phase, whatever guards say.
@@ -168,7 +173,7 @@ impl LiveHandle {
 
     /// The last turns that ended, at most 50, oldest first.
     pub fn turns(&self, count: usize) -> Vec<Arc<Turn>> {
-        lock(&self.shared.transcript).last(count)
+        self.shared.conversation.transcript().last(count)
     }
 
     /// What an extractor found last.
@@ -183,7 +188,7 @@ impl LiveHandle {
     /// Ends the session after what was sent before, and waits until everything is stored. In a
     /// callback it does not wait: the session ends when the callback has returned.
     pub async fn disconnect(&self) {
-        self.shared.stop.send_replace(true);
+        self.shared.ending.stop();
         if !self.shared.is_inside_lane() {
             self.closed().await;
         }
@@ -191,11 +196,7 @@ impl LiveHandle {
 
     /// Waits until the session is over, and tells why, unless that was asked for.
     pub async fn closed(&self) -> Option<Arc<str>> {
-        let mut closed = self.shared.closed.subscribe();
-        match closed.wait_for(Option::is_some).await {
-            Ok(reason) => reason.clone().flatten(),
-            Err(_) => None,
-        }
+        self.shared.ending.wait().await
     }
 }
 

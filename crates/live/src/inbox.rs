@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -47,12 +48,15 @@ pub(crate) enum Control {
 pub(crate) struct Inbox {
     sender: mpsc::UnboundedSender<(Control, Paced)>,
     room: Arc<Semaphore>,
+    /// Whether a tick is in the queue: one is enough.
+    ticked: Arc<AtomicBool>,
 }
 
 /// The control lane's end.
 pub(crate) struct Messages {
     receiver: mpsc::UnboundedReceiver<(Control, Paced)>,
     room: Arc<Semaphore>,
+    ticked: Arc<AtomicBool>,
 }
 
 type Paced = bool;
@@ -63,7 +67,9 @@ const ROOM: usize = 1024;
 pub(crate) fn inbox() -> (Inbox, Messages) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let room = Arc::new(Semaphore::new(ROOM));
-    (Inbox { sender, room: room.clone() }, Messages { receiver, room })
+    let ticked = Arc::new(AtomicBool::new(false));
+    let inbox = Inbox { sender, room: room.clone(), ticked: ticked.clone() };
+    (inbox, Messages { receiver, room, ticked })
 }
 
 impl Inbox {
@@ -80,6 +86,13 @@ impl Inbox {
         self.put(message, false);
     }
 
+    /// Sends a tick, unless one is in the queue.
+    pub(crate) fn tick(&self) {
+        if !self.ticked.swap(true, Ordering::Relaxed) {
+            self.tell(Control::Tick);
+        }
+    }
+
     fn put(&self, message: Control, paced: Paced) {
         if let Err(mpsc::error::SendError((message, _))) = self.sender.send((message, paced)) {
             tracing::debug!(?message, "came after the end of the session");
@@ -92,6 +105,9 @@ impl Messages {
         let (message, paced) = self.receiver.recv().await?;
         if paced {
             self.room.add_permits(1);
+        }
+        if matches!(message, Control::Tick) {
+            self.ticked.store(false, Ordering::Relaxed);
         }
         Some(message)
     }

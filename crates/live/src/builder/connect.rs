@@ -1,9 +1,8 @@
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use futures_util::FutureExt;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use super::LiveBuilder;
@@ -15,9 +14,8 @@ use crate::event::LiveEvent;
 use crate::handle::{Alive, LiveHandle};
 use crate::inbox::{Control, inbox};
 use crate::link::{Link, Opened};
-use crate::lock::lock;
 use crate::phase::{PhaseMachine, PhaseTrigger};
-use crate::shared::Shared;
+use crate::shared::{Conversation, Ending, Shared, Wire};
 use crate::signals::Signals;
 use crate::store::{Restored, StoreLink, keys};
 use crate::transport::{Transport, WebSocket};
@@ -99,7 +97,6 @@ impl LiveBuilder {
     ) -> Result<(Link, ControlLane, Arc<Alive>), LiveError> {
         let (inbox, messages) = inbox();
         let (outgoing, to_send) = mpsc::channel(OUTGOING);
-        let (stop, stopped) = watch::channel(false);
         let mut fast = self.fast;
         let mut patterns = self.patterns;
         let rates = patterns.iter_mut().enumerate();
@@ -109,31 +106,26 @@ impl LiveBuilder {
             signals: Signals::new(self.state.clone()),
             bus,
             fast,
-            gate: Default::default(),
             inbox,
-            platform: transport.platform().clone(),
+            wire: Wire::new(
+                transport.platform().clone(),
+                self.setup.voice_detection.as_ref().is_some_and(|detection| detection.disabled),
+                self.input_rate,
+                outgoing,
+                restored.resume_handle,
+            ),
+            conversation: Conversation::new(PhaseMachine::new(self.phases, self.initial_phase)),
+            ending: Ending::new(),
+            lane: OnceLock::new(),
             clock: self.clock,
             ids: self.ids,
-            manual_activity: self.setup.voice_detection.as_ref().is_some_and(|detection| detection.disabled),
-            input_rate: self.input_rate,
-            outgoing,
-            transcript: Mutex::default(),
-            phases: Mutex::new(PhaseMachine::new(self.phases, self.initial_phase)),
-            instruction: Mutex::default(),
-            resume: Mutex::new(restored.resume_handle),
-            conversation: AtomicU64::new(0),
-            wire_phase: Mutex::default(),
-            ticked: AtomicBool::new(false),
-            stop: stop.clone(),
-            lane: OnceLock::new(),
-            closed: watch::Sender::new(None),
             state: self.state,
         });
         shared.signals.turn_count(restored.turns);
         enter_first_phase(&shared, restored.phase)?;
         let told = instruction(&shared, self.instruction.as_ref())
             .map_err(|problem| LiveError::Invalid { problems: vec![problem] })?;
-        *lock(&shared.instruction) = told;
+        shared.conversation.replace_instruction(told);
         let link = Link {
             shared: shared.clone(),
             transport,
@@ -146,9 +138,9 @@ impl LiveBuilder {
             timing: self.timing,
             outgoing: to_send,
             unsent: None,
-            stop: stopped,
+            stop: shared.ending.stop_requested(),
         };
-        let alive = Arc::new(Alive { stop });
+        let alive = Arc::new(Alive::new(shared.clone()));
         let lane = ControlLane {
             messages,
             callbacks: self.callbacks,
@@ -175,7 +167,7 @@ impl LiveBuilder {
 
 /// Puts the conversation into its first phase, or into the one where it was.
 fn enter_first_phase(shared: &Shared, stored: Option<String>) -> Result<(), LiveError> {
-    let mut phases = lock(&shared.phases);
+    let mut phases = shared.conversation.phases();
     let Some(phases) = &mut *phases else { return Ok(()) };
     let turn = shared.state.get(keys::TURN_COUNT).unwrap_or(0);
     let (phase, trigger) = match stored {
@@ -207,7 +199,7 @@ async fn run_lane(mut lane: ControlLane) {
         Ok(reason) => reason,
         Err(_) => {
             let reason = shared.report("a callback panicked; the session is over");
-            shared.stop.send_replace(true);
+            shared.ending.stop();
             let lost = lane.lose_calls("the session ended before the tool answered");
             let lost = AssertUnwindSafe(lost).catch_unwind().await;
             let stored = AssertUnwindSafe(lane.store_rest()).catch_unwind().await;
@@ -218,8 +210,8 @@ async fn run_lane(mut lane: ControlLane) {
         }
     };
     drop(lane);
-    shared.stop.send_replace(true);
+    shared.ending.stop();
     shared.bus.emit(LiveEvent::Disconnected { reason: reason.clone() });
     shared.bus.close();
-    shared.closed.send_replace(Some(reason));
+    shared.ending.end(reason);
 }

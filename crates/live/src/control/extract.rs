@@ -8,7 +8,6 @@ use serde_json::Value;
 use super::ControlLane;
 use crate::event::LiveEvent;
 use crate::extract::{Extractor, Trigger};
-use crate::lock::lock;
 use crate::transcript::Turn;
 
 impl ControlLane {
@@ -51,7 +50,7 @@ impl ControlLane {
     }
 
     fn window(&self, extractor: &Extractor) -> Vec<Arc<Turn>> {
-        let transcript = lock(&self.shared.transcript);
+        let transcript = self.shared.conversation.transcript();
         match extractor.trigger {
             Trigger::EveryTurn | Trigger::Interval(_) => transcript.last(extractor.window),
             _ => transcript.last_with_current(extractor.window),

@@ -11,7 +11,6 @@ mod tools;
 mod turn_end;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use tokio::sync::oneshot;
@@ -23,10 +22,9 @@ use crate::event::LiveEvent;
 use crate::extract::{Extractor, Trigger};
 use crate::handle::{Alive, LiveHandle};
 use crate::inbox::{Control, Messages};
-use crate::lock::lock;
 use crate::pattern::Pattern;
 use crate::phase::Instruction;
-use crate::shared::Shared;
+use crate::shared::{EndReason, Shared};
 use crate::store::StoreLink;
 use crate::tool::LiveTool;
 use crate::transcript::Turn;
@@ -67,7 +65,7 @@ pub(crate) struct ControlLane {
 
 impl ControlLane {
     /// Works until the session is over; returns why it is.
-    pub(crate) async fn run(&mut self) -> Option<Arc<str>> {
+    pub(crate) async fn run(&mut self) -> EndReason {
         loop {
             tokio::select! {
                 message = self.messages.next() => match message {
@@ -92,12 +90,12 @@ impl ControlLane {
     async fn handle(&mut self, message: Control) {
         match message {
             Control::Connected { resumed } => self.connected(resumed).await,
-            Control::UserText(text) => lock(&self.shared.transcript).user(&text),
-            Control::ModelText(text) => lock(&self.shared.transcript).model(&text),
+            Control::UserText(text) => self.shared.conversation.transcript().user(&text),
+            Control::ModelText(text) => self.shared.conversation.transcript().model(&text),
             Control::ToolCalls { calls, conversation } => self.tool_calls(calls, conversation).await,
             Control::ToolCancellation(ids) => self.cancel(&ids).await,
             Control::Interrupted => {
-                lock(&self.shared.transcript).interrupted();
+                self.shared.conversation.transcript().interrupted();
                 if let Some(callback) = &self.callbacks.interrupted {
                     callback(self.shared.state.clone()).await;
                     self.settle().await;
@@ -116,10 +114,7 @@ impl ControlLane {
             }
             Control::Error(message) => self.tell_error(message).await,
             Control::Fired(number) => self.fired(number),
-            Control::Tick => {
-                self.shared.ticked.store(false, Ordering::Relaxed);
-                self.settle().await;
-            }
+            Control::Tick => self.settle().await,
             Control::Transition(phase, reply) => self.forced_transition(phase, reply).await,
             Control::Instruction(text) => {
                 self.instruction = Some(Instruction::text(&text));
@@ -151,7 +146,7 @@ impl ControlLane {
         }
     }
 
-    async fn disconnected(&mut self, reason: Option<Arc<str>>) {
+    async fn disconnected(&mut self, reason: EndReason) {
         if let Some(ready) = self.ready.take() {
             drop(ready);
         }
@@ -166,7 +161,7 @@ impl ControlLane {
 
     /// Sends a frame; after the end of the session that is nothing to worry about.
     async fn send(&self, frame: wire::Outgoing) {
-        if self.shared.send(frame).await.is_err() {
+        if self.shared.wire.send(frame).await.is_err() {
             tracing::debug!("a message came after the end of the session");
         }
     }

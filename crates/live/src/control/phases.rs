@@ -9,7 +9,6 @@ use super::ControlLane;
 use crate::error::LiveError;
 use crate::event::LiveEvent;
 use crate::extract::Trigger;
-use crate::lock::lock;
 use crate::phase::{Instruction, PhaseTrigger};
 use crate::shared::Shared;
 use crate::store::keys;
@@ -19,7 +18,7 @@ impl ControlLane {
     /// The session begins in the phase that it was set up with.
     pub(super) async fn begin(&mut self) {
         let (change, hook) = {
-            let phases = lock(&self.shared.phases);
+            let phases = self.shared.conversation.phases();
             let Some(phases) = &*phases else { return };
             let hook = (!self.restored).then(|| phases.enter(&self.shared.state)).flatten();
             (phases.history().pop(), hook)
@@ -35,12 +34,12 @@ impl ControlLane {
     /// Goes to another phase.
     pub(super) async fn transition(&mut self, to: &str, trigger: PhaseTrigger) {
         let state = self.shared.state.clone();
-        let exit = lock(&self.shared.phases).as_ref().and_then(|phases| phases.exit(&state));
+        let exit = self.shared.conversation.phases().as_ref().and_then(|phases| phases.exit(&state));
         if let Some(hook) = exit {
             hook.await;
         }
         let (change, enter, prompts) = {
-            let mut phases = lock(&self.shared.phases);
+            let mut phases = self.shared.conversation.phases();
             let Some(phases) = &mut *phases else { return };
             let change = phases.go(to, self.turns, trigger);
             (change, phases.enter(&state), phases.prompts())
@@ -67,7 +66,7 @@ impl ControlLane {
         phase: String,
         reply: oneshot::Sender<Result<(), LiveError>>,
     ) {
-        let known = lock(&self.shared.phases).as_ref().is_some_and(|phases| phases.contains(&phase));
+        let known = self.shared.conversation.phases().as_ref().is_some_and(|phases| phases.contains(&phase));
         let result = if known {
             self.transition(&phase, PhaseTrigger::Forced).await;
             self.settle().await;
@@ -86,10 +85,10 @@ impl ControlLane {
             Ok(text) => text,
             Err(problem) => return self.problem(problem).await,
         };
-        let before = std::mem::replace(&mut *lock(&self.shared.instruction), text.clone());
+        let before = self.shared.conversation.replace_instruction(text.clone());
         match text {
             Some(text) if before.as_deref() != Some(&text) => {
-                let role = self.shared.platform.instruction_role();
+                let role = self.shared.wire.platform.instruction_role();
                 let text = if role == "system" { text } else { format!("[New instruction]\n{text}") };
                 self.send(wire::content(&[Content::text(role, text)], false)).await;
             }
@@ -100,7 +99,7 @@ impl ControlLane {
 
 /// What the model is told: the session's instruction, and that of its phase.
 pub(crate) fn instruction(shared: &Shared, base: Option<&Instruction>) -> Result<Option<String>, String> {
-    let phase = lock(&shared.phases).as_ref().and_then(|phases| phases.instruction());
+    let phase = shared.conversation.phases().as_ref().and_then(|phases| phases.instruction());
     let texts: Vec<_> = [base, phase.as_ref()]
         .into_iter()
         .flatten()

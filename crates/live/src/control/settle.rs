@@ -3,7 +3,6 @@
 use tokio::time::Instant;
 
 use super::ControlLane;
-use crate::lock::lock;
 use crate::phase::PhaseTrigger;
 
 impl ControlLane {
@@ -29,7 +28,8 @@ impl ControlLane {
                 self.aside.spawn(action);
             }
         }
-        let next = lock(&self.shared.phases).as_ref().and_then(|phases| phases.next(&self.shared.quiet()));
+        let next =
+            self.shared.conversation.phases().as_ref().and_then(|phases| phases.next(&self.shared.quiet()));
         if let Some((phase, number)) = next {
             self.transition(&phase, PhaseTrigger::Guard(number)).await;
         }

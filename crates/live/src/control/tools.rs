@@ -8,7 +8,6 @@ use tokio::task::{AbortHandle, Id, JoinSet};
 use super::ControlLane;
 use crate::event::LiveEvent;
 use crate::extract::Trigger;
-use crate::lock::lock;
 use crate::tool::{completed, overridden};
 use crate::tool_call::{ToolCall, ToolOutcome, ToolResponse};
 use crate::wire;
@@ -107,10 +106,10 @@ impl ControlLane {
     /// at once.
     pub(super) async fn tool_calls(&mut self, calls: Vec<ToolCall>, conversation: u64) {
         for call in &calls {
-            lock(&self.shared.transcript).call(Arc::new(call.clone()));
+            self.shared.conversation.transcript().call(Arc::new(call.clone()));
         }
         let (allowed, rejected): (Vec<_>, Vec<_>) = calls.into_iter().partition(|call| {
-            lock(&self.shared.phases).as_ref().is_none_or(|phases| phases.allows(&call.name))
+            self.shared.conversation.phases().as_ref().is_none_or(|phases| phases.allows(&call.name))
         });
         let mut answered = Vec::new();
         for call in rejected {
@@ -224,12 +223,12 @@ impl ControlLane {
         let Some(batch) = self.runs.batches.remove(&number).filter(|batch| !batch.calls.is_empty()) else {
             return;
         };
-        let scheduling = self.shared.platform.knows_background();
+        let scheduling = self.shared.wire.platform.knows_background();
         self.send(wire::tool_responses(&responses, scheduling, batch.conversation)).await;
         let answers = responses.into_iter().zip(outcomes).collect();
         self.note_answers(&batch, answers, &mut problems);
         let waits = self.runs.batches.values().any(|batch| !batch.background);
-        if !waits && self.shared.wire_phase() == WirePhase::ToolCallPending {
+        if !waits && self.shared.wire.phase() == WirePhase::ToolCallPending {
             self.shared.enter(WirePhase::Active);
         }
         for problem in problems {
@@ -245,13 +244,13 @@ impl ControlLane {
                 self.note_background(call, BackgroundNote::Ended(&response, outcome), problems);
             }
             let response = Arc::new(response);
-            lock(&self.shared.transcript).answer(response.clone());
+            self.shared.conversation.transcript().answer(response.clone());
             self.emit(LiveEvent::ToolAnswered { response, outcome });
         }
     }
 
     fn not_in_this_phase(&self, call: &ToolCall) -> String {
-        let phases = lock(&self.shared.phases);
+        let phases = self.shared.conversation.phases();
         let phase = phases.as_ref().and_then(|phases| phases.current()).unwrap_or_default();
         format!("the tool {:?} cannot be used in the phase {phase:?} of the conversation", call.name)
     }

@@ -8,7 +8,6 @@ use tokio::time::{Instant, timeout};
 use super::ControlLane;
 use crate::event::LiveEvent;
 use crate::extract::Trigger;
-use crate::lock::lock;
 use crate::store::keys;
 use crate::transcript::Turn;
 
@@ -22,7 +21,7 @@ impl ControlLane {
     pub(super) async fn turn_end(&mut self) {
         self.turns = self.turns.saturating_add(1);
         let number = self.turns;
-        let turn = lock(&self.shared.transcript).end(number);
+        let turn = self.shared.conversation.transcript().end(number);
         self.ending = Some(turn.clone());
         self.shared.signals.turn_count(number);
         if let Err(error) = self.shared.state.try_set(keys::TURN_COUNT, number) {
@@ -48,7 +47,7 @@ impl ControlLane {
         }
         self.store(&turn, true).await;
         self.ending = None;
-        self.shared.gate.ended(&self.shared.state);
+        self.shared.conversation.gate.ended(&self.shared.state);
         self.emit(LiveEvent::TurnEnd(turn));
     }
 
@@ -58,7 +57,7 @@ impl ControlLane {
         if let Some(turn) = self.ending.take() {
             self.store(&turn, true).await;
         }
-        let turn = lock(&self.shared.transcript).end(self.turns.saturating_add(1));
+        let turn = self.shared.conversation.transcript().end(self.turns.saturating_add(1));
         self.store(&turn, false).await;
     }
 

@@ -1,5 +1,4 @@
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use base64::Engine;
@@ -8,7 +7,6 @@ use bytes::Bytes;
 
 use crate::event::LiveEvent;
 use crate::inbox::Control;
-use crate::lock::lock;
 use crate::shared::Shared;
 use crate::tool_call::ToolCall;
 use crate::wire::WirePhase;
@@ -67,7 +65,7 @@ impl Dispatch {
             let handle = update.new_handle.filter(|handle| !handle.is_empty());
             self.shared.signals.resumption(resumable, update.last_consumed_client_message_index.as_deref());
             if resumable && handle.is_some() {
-                *lock(&self.shared.resume) = handle;
+                self.shared.wire.set_resume_handle(handle);
             }
             self.shared.bus.emit(LiveEvent::Resumable(resumable));
         }
@@ -94,7 +92,7 @@ impl Dispatch {
         };
         shared.signals.voice(speaking);
         let (callback, event) = if speaking {
-            shared.gate.begin(&shared.state);
+            shared.conversation.gate.begin(&shared.state);
             (&shared.fast.voice_start, LiveEvent::VoiceStart)
         } else {
             (&shared.fast.voice_end, LiveEvent::VoiceEnd)
@@ -103,7 +101,7 @@ impl Dispatch {
             callback();
         }
         shared.bus.emit(event);
-        match (shared.wire_phase(), speaking) {
+        match (shared.wire.phase(), speaking) {
             (WirePhase::Active, true) => shared.enter(WirePhase::UserSpeaking),
             (WirePhase::UserSpeaking, false) => shared.enter(WirePhase::Active),
             _ => {}
@@ -130,7 +128,7 @@ impl Dispatch {
         }
         let shared = &self.shared;
         if let Some(heard) = &content.input_transcription {
-            shared.gate.begin(&shared.state);
+            shared.conversation.gate.begin(&shared.state);
             shared.signals.input(&heard.text);
             let (text, finished) = (Arc::<str>::from(heard.text.as_str()), heard.finished == Some(true));
             if let Some(callback) = &shared.fast.input_transcript {
@@ -140,7 +138,7 @@ impl Dispatch {
             shared.inbox.send(Control::UserText(text)).await;
         }
         if let Some(said) = &content.output_transcription {
-            shared.gate.begin(&shared.state);
+            shared.conversation.gate.begin(&shared.state);
             shared.signals.output(&said.text);
             let (text, finished) = (Arc::<str>::from(said.text.as_str()), said.finished == Some(true));
             if let Some(callback) = &shared.fast.output_transcript {
@@ -153,7 +151,7 @@ impl Dispatch {
 
     fn audio(&self, samples: Bytes) {
         let shared = &self.shared;
-        shared.gate.begin(&shared.state);
+        shared.conversation.gate.begin(&shared.state);
         shared.enter(WirePhase::ModelSpeaking);
         shared.signals.touch();
         if let Some(callback) = &shared.fast.audio {
@@ -164,7 +162,7 @@ impl Dispatch {
 
     async fn text(&mut self, text: &str, thought: bool) {
         let shared = &self.shared;
-        shared.gate.begin(&shared.state);
+        shared.conversation.gate.begin(&shared.state);
         shared.signals.touch();
         let piece = Arc::<str>::from(text);
         if thought {
@@ -185,12 +183,12 @@ impl Dispatch {
 
     async fn tool_calls(&self, calls: Vec<ToolCall>) {
         let shared = &self.shared;
-        shared.gate.begin(&shared.state);
+        shared.conversation.gate.begin(&shared.state);
         shared.enter(WirePhase::ToolCallPending);
         for call in &calls {
             shared.bus.emit(LiveEvent::ToolCall(Arc::new(call.clone())));
         }
-        let conversation = shared.conversation.load(Ordering::Acquire);
+        let conversation = shared.wire.conversation();
         shared.inbox.send(Control::ToolCalls { calls, conversation }).await;
     }
 
@@ -217,7 +215,7 @@ impl Dispatch {
                 shared.bus.emit(LiveEvent::TextComplete(text.into()));
             }
             shared.signals.turn_completed();
-            shared.gate.complete();
+            shared.conversation.gate.complete();
             shared.enter(WirePhase::Active);
             shared.bus.emit(LiveEvent::TurnComplete);
             shared.inbox.send(Control::TurnComplete).await;

@@ -7,7 +7,6 @@ mod open;
 mod serve;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use sessile_agent::FunctionDeclaration;
@@ -19,7 +18,7 @@ pub(crate) use open::Opened;
 use crate::error::LiveError;
 use crate::event::LiveEvent;
 use crate::inbox::Control;
-use crate::shared::Shared;
+use crate::shared::{EndReason, Shared};
 use crate::transport::Transport;
 use crate::wire::WirePhase;
 use crate::wire::{Outgoing, Setup};
@@ -85,7 +84,7 @@ impl Link {
 
     async fn connected(&mut self, resumed: bool) {
         if !resumed {
-            self.shared.conversation.fetch_add(1, Ordering::AcqRel);
+            self.shared.wire.begin_conversation();
         }
         let now = self.shared.clock.now() * 1000.0;
         self.shared.signals.connected(now.max(0.0).round() as u64);
@@ -95,7 +94,7 @@ impl Link {
     }
 
     /// Tries until there is a connection again; otherwise the reason why the session is over.
-    async fn reopen(&mut self, attempt: &mut u32, mut reason: String) -> Result<Opened, Option<Arc<str>>> {
+    async fn reopen(&mut self, attempt: &mut u32, mut reason: String) -> Result<Opened, EndReason> {
         loop {
             *attempt += 1;
             if *attempt > self.timing.reconnect.attempts {

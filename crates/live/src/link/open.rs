@@ -2,7 +2,6 @@ use tokio::time::timeout;
 
 use super::Link;
 use crate::error::LiveError;
-use crate::lock::lock;
 use crate::transport::{Connection, Received};
 use crate::wire::WirePhase;
 use crate::wire::{SetupFacts, decode};
@@ -18,14 +17,14 @@ impl Link {
     /// Opens a connection and agrees on a setup. A handle that the server does not take is given
     /// up, and a new conversation begun.
     pub(crate) async fn open(&mut self) -> Result<Opened, LiveError> {
-        let handle = lock(&self.shared.resume).clone();
+        let handle = self.shared.wire.resume_handle();
         match (self.open_with(handle.as_deref()).await, handle) {
             (Err(LiveError::Refused { code, reason }), Some(_)) => {
                 self.report(&format!(
                     "the server does not go on with the earlier conversation ({}: {reason}); a new one begins",
                     code.unwrap_or_default()
                 ));
-                *lock(&self.shared.resume) = None;
+                self.shared.wire.set_resume_handle(None);
                 self.open_with(None).await
             }
             (opened, _) => opened,
@@ -38,9 +37,9 @@ impl Link {
         let mut connection = timeout(timing.connect, self.transport.connect())
             .await
             .map_err(|_| LiveError::Timeout { what: "accept a connection", after: timing.connect })??;
-        let instruction = lock(&self.shared.instruction).clone();
+        let instruction = self.shared.conversation.instruction();
         let facts = SetupFacts {
-            platform: &self.shared.platform,
+            platform: &self.shared.wire.platform,
             instruction: instruction.as_deref(),
             tools: &self.tools,
             resume: handle,
@@ -71,7 +70,7 @@ impl Link {
             };
             let resumption = complete.session_resumption.unwrap_or_default();
             if let Some(handle) = resumption.handle {
-                *lock(&self.shared.resume) = Some(handle);
+                self.shared.wire.set_resume_handle(Some(handle));
             }
             return Ok(resumption.resumed.unwrap_or(asked_to_resume) && asked_to_resume);
         }

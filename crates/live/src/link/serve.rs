@@ -9,7 +9,6 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::dispatch::Dispatch;
 use super::{Link, Timing};
-use crate::lock::lock;
 use crate::shared::Shared;
 use crate::transport::{Connection, FrameReceiver, FrameSender, Received, TransportError};
 use crate::wire::Outgoing;
@@ -62,7 +61,7 @@ impl Link {
     /// Sends what is still to be sent, if that is wanted, and closes.
     async fn goodbye(&mut self, sender: &mut dyn FrameSender, all: bool) {
         while all && let Some(frame) = self.unsent.take().or_else(|| self.outgoing.try_recv().ok()) {
-            if !self.shared.is_current(&frame) {
+            if !self.shared.wire.is_current(&frame) {
                 left_out(&self.shared);
             } else if let Err(error) = sender.send(&frame.text).await {
                 return self.report(&format!("the last messages were not sent: {error}"));
@@ -109,7 +108,7 @@ async fn read(
             }
             _ = tick.tick() => {
                 shared.signals.flush();
-                shared.tick();
+                shared.inbox.tick();
                 if last_sign.elapsed() > timing.keepalive * 2 {
                     return End::Lost(format!("the server was silent for {:?}", timing.keepalive * 2));
                 }
@@ -131,7 +130,7 @@ fn closed(shared: &Shared, code: Option<u16>, reason: String, leaving: bool) -> 
     };
     match code {
         Some(1007 | 1008) => End::Finished(said),
-        Some(1000) if !leaving && lock(&shared.resume).is_none() => End::Finished(said),
+        Some(1000) if !leaving && shared.wire.resume_handle().is_none() => End::Finished(said),
         _ if leaving => End::GoAway,
         _ => End::Lost(said),
     }
@@ -160,7 +159,7 @@ async fn write(
     ping.set_missed_tick_behavior(MissedTickBehavior::Skip);
     ping.reset();
     loop {
-        if unsent.take_if(|frame| !shared.is_current(frame)).is_some() {
+        if unsent.take_if(|frame| !shared.wire.is_current(frame)).is_some() {
             left_out(shared);
         }
         if let Some(frame) = unsent {

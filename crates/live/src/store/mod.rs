@@ -14,7 +14,6 @@ use sessile_session::{
 use sessile_state::{Delta, State};
 
 use crate::changes::Changes;
-use crate::lock::lock;
 use crate::shared::Shared;
 use crate::transcript::Turn;
 
@@ -141,7 +140,7 @@ impl StoreLink {
     /// went wrong; that is tried again with the next turn.
     pub(crate) async fn commit(&mut self, shared: &Shared, turn: &Turn, complete: bool) -> Vec<String> {
         let mut problems = Vec::new();
-        if let Some(handle) = lock(&shared.resume).clone()
+        if let Some(handle) = shared.wire.resume_handle()
             && let Err(error) = shared.state.try_set(keys::RESUME_HANDLE, handle)
         {
             problems.push(format!("the handle of the conversation cannot be noted: {error}"));
