@@ -11,7 +11,7 @@ use sessile_memory::MemoryService;
 use sessile_session::SessionService;
 
 use crate::exit::Failure;
-use crate::talk::say;
+use crate::stderr::say;
 
 /// What agents use.
 #[derive(Clone)]

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use sessile_session::{InvalidId, SessionError};
 
-use crate::talk::{harmless_lines, say};
+use crate::stderr::{harmless_lines, say};
 
 /// For `--help`.
 pub(crate) const CODES: &str = "\

@@ -10,10 +10,10 @@ mod event_text;
 mod exit;
 mod os_user;
 mod output;
-mod place;
 mod progress;
 mod services;
-mod talk;
+mod stderr;
+mod store_url;
 mod times;
 mod walk;
 
@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    let args = args::Args::parse();
+    let args = commands::Args::parse();
     let result = commands::run(args);
     exit::code_of(result)
 }

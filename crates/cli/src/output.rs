@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::args::OutputArgs;
 use crate::exit::Failure;
-use crate::talk::{colours_on, harmless};
+use crate::stderr::{colours_on, harmless};
 
 /// Where a command's data goes.
 pub(crate) struct Output {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sessile_session::{Address, SessionError, SessionKey, Store};
 
-use crate::talk::{harmless, say};
+use crate::stderr::{harmless, say};
 
 /// Addresses that are read at a time.
 const PAGE: usize = 1_000;

@@ -14,9 +14,9 @@ use tokio::task::JoinSet;
 
 use crate::args::{OutputArgs, StoreArgs};
 use crate::output::Output;
-use crate::place::{Need, with_sessions};
 use crate::progress::Progress;
-use crate::talk::say;
+use crate::stderr::say;
+use crate::store_url::{Need, with_sessions};
 
 /// The arguments of `bench`.
 #[derive(Debug, Args)]

@@ -19,9 +19,9 @@ use crate::args::StoreArgs;
 use crate::event_text::{changes, cut, said};
 use crate::exit::Failure;
 use crate::output::written;
-use crate::place::{Need, Place, closed};
 use crate::services::ServiceArgs;
-use crate::talk::{colours_on, harmless, harmless_lines, say};
+use crate::stderr::{colours_on, harmless, harmless_lines, say};
+use crate::store_url::{Need, StoreUrl, closed};
 
 /// The arguments of `chat`.
 #[derive(Debug, Args)]
@@ -46,20 +46,20 @@ pub(crate) struct Chat {
 
 impl Chat {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let place = Place::of(&self.store.store)?;
-        let sessions = SessionService::over(place.open(Need::Any).await?);
+        let store_url = StoreUrl::parse(&self.store.store)?;
+        let sessions = SessionService::over(store_url.open(Need::Any).await?);
         let done = match with_schemas(sessions.clone(), self.agents.as_deref()) {
-            Ok(checked) => self.talk(&place, &checked).await,
+            Ok(checked) => self.talk(&store_url, &checked).await,
             Err(error) => Err(error),
         };
         closed(&sessions, done).await
     }
 
-    async fn talk(&self, place: &Place, sessions: &SessionService) -> anyhow::Result<()> {
+    async fn talk(&self, store_url: &StoreUrl, sessions: &SessionService) -> anyhow::Result<()> {
         let services = Services {
             sessions: sessions.clone(),
-            artifacts: self.services.artifacts(place).await?,
-            memory: self.services.memory(place).await?,
+            artifacts: self.services.artifacts(store_url).await?,
+            memory: self.services.memory(store_url).await?,
             auto_create: false,
         };
         let applications = services.load(self.agents.as_deref())?;

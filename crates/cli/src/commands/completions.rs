@@ -1,7 +1,7 @@
 use clap::{Args as ClapArgs, CommandFactory};
 use clap_complete::Shell;
 
-use crate::args::Args;
+use super::Args;
 use crate::output::written;
 
 /// The arguments of `completions`.

@@ -10,8 +10,49 @@ pub(crate) mod state;
 pub(crate) mod tokens;
 
 use anyhow::Context;
+use clap::{Parser, Subcommand};
 
-use crate::args::{Args, Command};
+use crate::exit;
+
+/// Keeps the state of AI agents: serves them, talks to them, and takes care of where sessions are
+/// kept.
+#[derive(Debug, Parser)]
+#[command(name = "sessile", version, after_help = exit::CODES, max_term_width = 110)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve agents and sessions over HTTP, as ADK's clients speak it.
+    Serve(Box<serve::Serve>),
+
+    /// Talk to an agent in the terminal.
+    Chat(chat::Chat),
+
+    /// Look at sessions, change them, and carry them to another store.
+    #[command(subcommand)]
+    Sessions(sessions::Sessions),
+
+    /// Read and change state, in every scope.
+    #[command(subcommand)]
+    State(state::State),
+
+    /// Take care of a database.
+    #[command(subcommand)]
+    Db(db::Db),
+
+    /// Make tokens for the server.
+    #[command(subcommand)]
+    Tokens(tokens::Tokens),
+
+    /// Measure how fast a store is, with the workloads of the performance page.
+    Bench(bench::Bench),
+
+    /// Print a script that completes this command in a shell.
+    Completions(completions::Completions),
+}
 
 /// Does what the command line asks for.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {

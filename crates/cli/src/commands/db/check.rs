@@ -8,8 +8,8 @@ use super::Schema;
 use crate::args::{OutputArgs, StoreArgs};
 use crate::exit::Failure;
 use crate::output::Output;
-use crate::place::{Need, Place, closed};
 use crate::progress::Progress;
+use crate::store_url::{Need, StoreUrl, closed};
 use crate::walk::Walk;
 
 /// The arguments of `db check`.
@@ -48,10 +48,10 @@ struct Problem {
 
 impl Check {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let place = Place::of(&self.store.store)?;
-        let schema = Schema::of(&place).await?;
+        let store_url = StoreUrl::parse(&self.store.store)?;
+        let schema = Schema::of(&store_url).await?;
         let mut report = Report {
-            store: place.to_string(),
+            store: store_url.to_string(),
             layout: schema.layout,
             migration: schema.migration,
             latest: schema.latest,
@@ -64,7 +64,7 @@ impl Check {
         // Opening a database that is not migrated would migrate it, and a check changes nothing.
         let migrated = schema.migration == schema.latest;
         if migrated {
-            let service = SessionService::over(place.open(Need::Existing).await?);
+            let service = SessionService::over(store_url.open(Need::Existing).await?);
             let looked = report.look(&service).await;
             closed(&service, looked).await?;
         }
@@ -78,12 +78,12 @@ impl Check {
             (true, 0) => Ok(()),
             (true, count) => Err(Failure::Damaged(format!("{count} problems found")).into()),
             (false, _) if schema.migration > schema.latest => Err(Failure::Damaged(format!(
-                "{place} was written by a newer Sessile (migration {}, this one knows {}); upgrade this one",
+                "{store_url} was written by a newer Sessile (migration {}, this one knows {}); upgrade this one",
                 schema.migration, schema.latest
             ))
             .into()),
             (false, _) => Err(Failure::Damaged(format!(
-                "{place} is not migrated, so its sessions were not looked at; run `sessile db migrate`"
+                "{store_url} is not migrated, so its sessions were not looked at; run `sessile db migrate`"
             ))
             .into()),
         }

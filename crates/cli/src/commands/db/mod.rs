@@ -6,7 +6,7 @@ mod sweep;
 
 use clap::Subcommand;
 
-use crate::place::Place;
+use crate::store_url::StoreUrl;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Db {
@@ -36,19 +36,19 @@ struct Schema {
 
 impl Schema {
     /// Looks without changing anything.
-    async fn of(place: &Place) -> anyhow::Result<Self> {
-        match place {
-            Place::Memory => {
+    async fn of(store_url: &StoreUrl) -> anyhow::Result<Self> {
+        match store_url {
+            StoreUrl::Memory => {
                 let text =
                     "memory:// keeps nothing; name a SQLite file or PostgreSQL with --store".to_owned();
                 Err(crate::exit::Failure::Usage(text).into())
             }
-            Place::Sqlite(options) => {
-                place.must_exist()?;
+            StoreUrl::Sqlite(options) => {
+                store_url.must_exist()?;
                 let schema = sessile_sqlite::SqliteSchema::of(options.clone()).await?;
                 Ok(Self { layout: schema.layout, migration: schema.migration, latest: schema.latest })
             }
-            Place::Postgres { options, .. } => {
+            StoreUrl::Postgres { options, .. } => {
                 let schema = sessile_postgres::PostgresSchema::of(options).await?;
                 Ok(Self { layout: schema.layout, migration: schema.migration, latest: schema.latest })
             }

@@ -4,9 +4,9 @@ use sessile_session::{Clock, Expect, ListSessions, Session, SessionError, Sessio
 
 use crate::args::{OutputArgs, StoreArgs};
 use crate::output::Output;
-use crate::place::{Need, with_sessions};
 use crate::progress::Progress;
-use crate::talk::say;
+use crate::stderr::say;
+use crate::store_url::{Need, with_sessions};
 use crate::times::{Age, shown};
 use crate::walk;
 

@@ -7,7 +7,7 @@ use tracing_subscriber::{EnvFilter, Layer, Registry};
 
 use super::otlp::Telemetry;
 use crate::exit::Failure;
-use crate::talk::colours_on;
+use crate::stderr::colours_on;
 
 /// What is logged, and how.
 #[derive(Debug, Args)]

@@ -21,9 +21,9 @@ use tokio::net::TcpListener;
 use crate::agents::{Application, Services, with_schemas};
 use crate::args::StoreArgs;
 use crate::exit::Failure;
-use crate::place::{Need, Place, closed};
 use crate::services::ServiceArgs;
-use crate::talk::say;
+use crate::stderr::say;
+use crate::store_url::{Need, StoreUrl, closed};
 
 /// The arguments of `serve`.
 #[derive(Debug, Args)]
@@ -87,8 +87,8 @@ impl Serve {
         self.access.check(address.ip(), auth.is_on())?;
         let adk_web = self.adk_web.as_ref().map(readable).transpose()?;
         let telemetry = self.logs.start()?;
-        let place = Place::of(&self.store.store)?;
-        let (store, gauges) = place.open_measured(Need::Any).await?;
+        let store_url = StoreUrl::parse(&self.store.store)?;
+        let (store, gauges) = store_url.open_measured(Need::Any).await?;
         let (store, counts) = Counts::around(store);
         // Agents commit through this service too, so its limit is theirs.
         let sessions = SessionService::over(store)
@@ -97,7 +97,7 @@ impl Serve {
             .with_history_kept(history::kept(self.history_days));
         let trimming = history::trim_now_and_then(sessions.clone());
         let served = match with_schemas(sessions.clone(), self.agents.as_deref()) {
-            Ok(checked) => self.server(&place, &checked, auth, address).await,
+            Ok(checked) => self.server(&store_url, &checked, auth, address).await,
             Err(error) => Err(error),
         };
         let done = match served {
@@ -119,22 +119,23 @@ impl Serve {
     /// A server that listens; it prints what to try.
     async fn server(
         &self,
-        place: &Place,
+        store_url: &StoreUrl,
         sessions: &SessionService,
         auth: Auth,
         address: SocketAddr,
     ) -> anyhow::Result<(TcpListener, Server)> {
         let services = Services {
             sessions: sessions.clone(),
-            artifacts: self.services.artifacts(place).await?,
-            memory: self.services.memory(place).await?,
+            artifacts: self.services.artifacts(store_url).await?,
+            memory: self.services.memory(store_url).await?,
             auto_create: self.auto_create_session,
         };
         let applications = services.load(self.agents.as_deref())?;
         let listener = listen(address).await?;
         let address = listener.local_addr().context("cannot find out the address")?;
         let names = names(&applications)?;
-        let guide = Guide { address, place, names: &names, token: auth.is_on(), json: self.logs.is_json() };
+        let guide =
+            Guide { address, store_url, names: &names, token: auth.is_on(), json: self.logs.is_json() };
         let mut server = Server::new(sessions.clone(), self.apps(applications))
             .with_artifacts(services.artifacts)
             .with_memory(services.memory)
@@ -221,7 +222,7 @@ async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
 /// What is told when the server is ready.
 struct Guide<'a> {
     address: SocketAddr,
-    place: &'a Place,
+    store_url: &'a StoreUrl,
     names: &'a [String],
     /// Whether callers need a token.
     token: bool,
@@ -233,14 +234,14 @@ impl Guide<'_> {
     fn print(&self) {
         let url = format!("http://{}", reachable(self.address));
         if self.json {
-            let store = self.place.to_string();
+            let store = self.store_url.to_string();
             let line = json!({"level": "INFO", "message": "serving", "url": url, "apps": self.names, "store": store});
             return say(format_args!("{line}"));
         }
         say(format_args!(
             "Sessile serves {} on {url}, with sessions in {}",
             self.names.join(", "),
-            self.place
+            self.store_url
         ));
         say(format_args!("Every endpoint is described on {url}/docs"));
         let Some(app) = self.names.first() else { return };

@@ -6,8 +6,8 @@ use sessile_session::{EventWindow, Expect, SessionError, SessionService};
 
 use crate::args::{OutputArgs, SessionArgs, StoreArgs};
 use crate::output::Output;
-use crate::place::{Need, with_sessions};
-use crate::talk::say;
+use crate::stderr::say;
+use crate::store_url::{Need, with_sessions};
 
 /// The arguments of `sessions delete`.
 #[derive(Debug, Args)]

@@ -12,9 +12,9 @@ use super::format::{FORMAT, Line, SessionLine};
 use crate::args::StoreArgs;
 use crate::exit::Failure;
 use crate::output::written;
-use crate::place::{Need, with_sessions};
 use crate::progress::Progress;
-use crate::talk::say;
+use crate::stderr::say;
+use crate::store_url::{Need, with_sessions};
 use crate::walk::Walk;
 
 /// Events that are read at a time.

@@ -13,9 +13,9 @@ use sessile_state::Delta;
 use super::format::{FORMAT, Line, SessionLine};
 use crate::args::StoreArgs;
 use crate::exit::Failure;
-use crate::place::{Need, with_sessions};
 use crate::progress::Progress;
-use crate::talk::say;
+use crate::stderr::say;
+use crate::store_url::{Need, with_sessions};
 
 /// The arguments of `sessions import`.
 #[derive(Debug, Args)]

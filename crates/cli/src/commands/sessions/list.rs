@@ -7,8 +7,8 @@ use super::format::{AsMap, Map};
 use crate::args::{OutputArgs, StoreArgs};
 use crate::exit::Failure;
 use crate::output::Output;
-use crate::place::{Need, with_sessions};
-use crate::talk::{harmless, say};
+use crate::stderr::{harmless, say};
+use crate::store_url::{Need, with_sessions};
 use crate::{times, walk};
 
 /// The arguments of `sessions list`.

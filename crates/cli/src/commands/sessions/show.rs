@@ -6,7 +6,7 @@ use super::list::Listed;
 use crate::args::{OutputArgs, SessionArgs, StoreArgs};
 use crate::event_text::{changes, cut, said};
 use crate::output::Output;
-use crate::place::{Need, with_sessions};
+use crate::store_url::{Need, with_sessions};
 use crate::times;
 
 /// The arguments of `sessions show`.

@@ -7,7 +7,7 @@ use super::target::{Owner, found};
 use crate::args::OutputArgs;
 use crate::event_text::cut;
 use crate::output::Output;
-use crate::place::{Need, with_sessions};
+use crate::store_url::{Need, with_sessions};
 
 /// The arguments of `state get`.
 #[derive(Debug, Args)]

@@ -9,7 +9,7 @@ use crate::args::OutputArgs;
 use crate::event_text::cut;
 use crate::exit::Failure;
 use crate::output::Output;
-use crate::place::{Need, with_sessions};
+use crate::store_url::{Need, with_sessions};
 use crate::times::shown;
 
 /// The arguments of `state history`.

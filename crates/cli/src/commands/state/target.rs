@@ -14,7 +14,7 @@ use crate::agents::with_schemas;
 use crate::args::StoreArgs;
 use crate::exit::Failure;
 use crate::os_user::os_user;
-use crate::place::{Need, with_sessions};
+use crate::store_url::{Need, with_sessions};
 
 /// Whose state it is.
 #[derive(Debug, Args)]
