@@ -1,7 +1,7 @@
-//! The command `sessile`: serves agents, talks to them, and takes care of where sessions are kept.
+//! The command `sessile`: serves agents, chats with them, and manages stores of sessions.
 //!
-//! Data goes to standard output, everything else to standard error. [`exit`] says what the exit
-//! codes mean.
+//! Data goes to standard output, everything else to standard error. [`exit`] lists the exit
+//! codes.
 
 mod agents;
 mod args;

@@ -1,4 +1,5 @@
-//! Artifacts and memory, from the URLs that ADK's command line takes.
+//! The services for artifacts and memory that a URL names. The schemes are those of ADK's command
+//! line.
 
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ pub(crate) struct ServiceArgs {
 }
 
 impl ServiceArgs {
-    /// The artifacts for sessions at this URL.
+    /// The artifact service; its default depends on where sessions are kept.
     pub(crate) async fn artifacts(&self, store_url: &StoreUrl) -> anyhow::Result<Arc<dyn ArtifactService>> {
         let url = match (&self.artifacts, store_url) {
             (Some(url), _) => url,
@@ -42,7 +43,7 @@ impl ServiceArgs {
         Ok(Arc::new(opened.with_context(|| format!("cannot keep artifacts in {folder}"))?))
     }
 
-    /// The memories for sessions at this URL.
+    /// The memory service; its default depends on where sessions are kept.
     pub(crate) async fn memory(&self, store_url: &StoreUrl) -> anyhow::Result<Arc<dyn MemoryService>> {
         let url = match (&self.memory, store_url) {
             (Some(url), _) => url,

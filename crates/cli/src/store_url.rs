@@ -124,8 +124,8 @@ pub(crate) async fn with_sessions<T>(
     closed(&service, done).await
 }
 
-/// Closes a store after the work with it. If both the work and closing failed, the error of the work
-/// is returned and the other one is printed.
+/// Closes a store after the work with it. If both the work and closing failed, the error of the
+/// work is returned and the other one is printed.
 pub(crate) async fn closed<T>(service: &SessionService, done: anyhow::Result<T>) -> anyhow::Result<T> {
     match (service.close().await, done) {
         (Ok(()), done) => done,

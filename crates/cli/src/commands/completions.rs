@@ -11,7 +11,7 @@ pub(crate) struct Completions {
     shell: Shell,
 }
 
-/// Prints the script. It is made whole first: the generator panics where nobody reads.
+/// Prints the script. It is generated into memory first: the generator panics on a broken pipe.
 pub(crate) fn run(command: &Completions) -> anyhow::Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(command.shell, &mut Args::command(), "sessile", &mut script);

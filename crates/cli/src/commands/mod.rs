@@ -14,8 +14,7 @@ use clap::{Parser, Subcommand};
 
 use crate::exit;
 
-/// Keeps the state of AI agents: serves them, talks to them, and takes care of where sessions are
-/// kept.
+/// Keeps the state of AI agents: serves agents, chats with them, and manages stores of sessions.
 #[derive(Debug, Parser)]
 #[command(name = "sessile", version, after_help = exit::CODES, max_term_width = 110)]
 pub(crate) struct Args {
@@ -25,13 +24,13 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve agents and sessions over HTTP, as ADK's clients speak it.
+    /// Serve agents and sessions over the HTTP API of ADK.
     Serve(Box<serve::Serve>),
 
     /// Talk to an agent in the terminal.
     Chat(chat::Chat),
 
-    /// Look at sessions, change them, and carry them to another store.
+    /// List, change, export and import sessions.
     #[command(subcommand)]
     Sessions(sessions::Sessions),
 
@@ -39,11 +38,11 @@ pub(crate) enum Command {
     #[command(subcommand)]
     State(state::State),
 
-    /// Take care of a database.
+    /// Check, migrate and sweep a database.
     #[command(subcommand)]
     Db(db::Db),
 
-    /// Make tokens for the server.
+    /// Prepare tokens for `serve --tokens-file`.
     #[command(subcommand)]
     Tokens(tokens::Tokens),
 
@@ -54,10 +53,10 @@ pub(crate) enum Command {
     Completions(completions::Completions),
 }
 
-/// Does what the command line asks for.
+/// Runs the command.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.context("cannot start the threads that do the work")?;
+    let runtime = runtime.context("cannot start the async runtime")?;
     let result = runtime.block_on(async {
         match args.command {
             Command::Serve(command) => command.run().await,
@@ -70,7 +69,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
             Command::Completions(command) => completions::run(&command),
         }
     });
-    // A thread that waits for a line of standard input would wait for ever.
+    // Not a plain drop: that would wait for a thread that is blocked on standard input.
     runtime.shutdown_background();
     result
 }

@@ -1,4 +1,4 @@
-//! `sessile db`: taking care of a database.
+//! `sessile db`: checking, migrating and sweeping a database.
 
 mod check;
 mod migrate;
@@ -10,10 +10,10 @@ use crate::store_url::StoreUrl;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Db {
-    /// Look at a database without changing it: its layout, its counts, and whether every session's
-    /// state is what its events say.
+    /// Check a database without changing it: its layout, its counts, and whether the state of every
+    /// session agrees with its events.
     Check(check::Check),
-    /// Make or extend the tables, without disturbing google-adk.
+    /// Create or migrate the tables; google-adk can still use them.
     Migrate(migrate::Migrate),
     /// Delete sessions that were not changed for some time.
     Sweep(sweep::Sweep),
@@ -27,7 +27,7 @@ pub(crate) async fn run(command: Db) -> anyhow::Result<()> {
     }
 }
 
-/// How a database is laid out.
+/// The layout of a database and its migrations.
 struct Schema {
     layout: Option<&'static str>,
     migration: i64,
@@ -35,7 +35,7 @@ struct Schema {
 }
 
 impl Schema {
-    /// Looks without changing anything.
+    /// Reads the layout without changing the database.
     async fn of(store_url: &StoreUrl) -> anyhow::Result<Self> {
         match store_url {
             StoreUrl::Memory => {
