@@ -158,7 +158,7 @@ fn turn_end(criterion: &mut Criterion) {
         });
         let live = (0..10).fold(live, |live, number| {
             let next = format!("phase{}", (number + 1) % 10);
-            live.phase(Phase::new(format!("phase{number}")).transition(next, |_| true))
+            live.phase(Phase::new(format!("phase{number}")).with_transition(next, |_| true))
         });
         let call = Arc::new(call);
         live.on_turn_complete(move |_, _| {

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::event::LiveEvent;
 
 /// A pattern, and what to do when it is seen. It acts once, and again only after it was not seen
-/// for a moment; [`cooldown`](Self::cooldown) adds a pause.
+/// for a moment; [`with_cooldown`](Self::with_cooldown) adds a pause.
 ///
 /// ```
 /// use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::event::LiveEvent;
 ///
 /// let annoyed = Pattern::rate(3, Duration::from_secs(60), |event| matches!(event, LiveEvent::Interrupted))
 ///     .then(|state| async move { state.set("annoyed", true) })
-///     .cooldown(Duration::from_secs(300));
+///     .with_cooldown(Duration::from_secs(300));
 /// ```
 pub struct Pattern {
     kind: Kind,
@@ -67,7 +67,7 @@ impl Pattern {
 
     /// Not again before this time has passed.
     #[must_use]
-    pub fn cooldown(mut self, time: Duration) -> Self {
+    pub fn with_cooldown(mut self, time: Duration) -> Self {
         self.cooldown = time;
         self
     }
@@ -134,6 +134,28 @@ impl PatternOf {
     ) -> Pattern {
         let action: Action = Box::new(move |state| action(state).boxed());
         Pattern { kind: self.0, cooldown: Duration::ZERO, last: None, action }
+    }
+}
+
+impl std::fmt::Debug for Pattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pattern").field("kind", &self.kind.name()).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for PatternOf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PatternOf").field("kind", &self.0.name()).finish_non_exhaustive()
+    }
+}
+
+impl Kind {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Sustained { .. } => "sustained",
+            Self::Turns { .. } => "turns",
+            Self::Rate(_) => "rate",
+        }
     }
 }
 

@@ -105,7 +105,7 @@ impl Script {
 
     /// The time between two messages; 10 milliseconds, unless said otherwise.
     #[must_use]
-    pub fn pace(mut self, pace: Duration) -> Self {
+    pub fn with_pace(mut self, pace: Duration) -> Self {
         self.pace = pace;
         self
     }

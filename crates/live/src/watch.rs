@@ -127,6 +127,18 @@ impl WatchOn {
     }
 }
 
+impl std::fmt::Debug for Watch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watch").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for WatchOn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WatchOn").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
 fn number(value: Option<&Value>) -> Option<f64> {
     value.and_then(Value::as_f64)
 }

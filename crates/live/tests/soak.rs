@@ -63,7 +63,7 @@ async fn talk(number: usize, turns: usize, url: String, service: SessionService)
             async {}
         }))
         .pattern(Pattern::turns(2, |_| true).then(|state| async move { state.set("two", true) }))
-        .phase(Phase::new("a").transition("b", |state| state.contains("two")))
+        .phase(Phase::new("a").with_transition("b", |state| state.contains("two")))
         .phase(Phase::new("b"))
         .on_audio(move |_| {
             audio.fetch_add(1, Ordering::SeqCst);

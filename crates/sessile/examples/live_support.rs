@@ -92,16 +92,16 @@ async fn desk() -> Result<Vec<String>, Box<dyn Error>> {
         )
         .phase(
             Phase::new("who")
-                .instruction("Find out who calls.")
-                .tools(["verify_caller"])
-                .transition("order", |state| state.get("identity_verified") == Some(true)),
+                .with_instruction("Find out who calls.")
+                .with_tools(["verify_caller"])
+                .with_transition("order", |state| state.get("identity_verified") == Some(true)),
         )
         .phase(
             Phase::new("order")
-                .instruction("Help {user:name} with the order.")
-                .transition("apology", |state| state.contains("offer")),
+                .with_instruction("Help {user:name} with the order.")
+                .with_transition("apology", |state| state.contains("offer")),
         )
-        .phase(Phase::new("apology").instruction("Offer {offer} and say goodbye.").terminal())
+        .phase(Phase::new("apology").with_instruction("Offer {offer} and say goodbye.").terminal())
         .on_event(move |event| {
             let line = match event {
                 LiveEvent::Phase(change) => format!("phase: {}", change.to),

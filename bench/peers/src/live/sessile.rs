@@ -29,8 +29,8 @@ impl Contestant for LiveHandle {
                     let next = (number + 1) % PHASES;
                     live.phase(
                         Phase::new(format!("phase{number}"))
-                            .instruction(&format!("Do what phase {number} is for."))
-                            .transition(format!("phase{next}"), move |state| {
+                            .with_instruction(&format!("Do what phase {number} is for."))
+                            .with_transition(format!("phase{next}"), move |state| {
                                 is_in(state.get("input0"), next)
                             }),
                     )

@@ -189,3 +189,12 @@ impl LiveBuilder {
         self
     }
 }
+
+impl std::fmt::Debug for LiveBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LiveBuilder")
+            .field("name", &self.name)
+            .field("model", &self.setup.model)
+            .finish_non_exhaustive()
+    }
+}

@@ -60,9 +60,9 @@ pub enum Trigger {
 /// }
 ///
 /// let order = Extractor::of::<Order>("order_facts", model(), "Find the number of the caller's order.")
-///     .window(5)
-///     .trigger(Trigger::EveryTurn)
-///     .timeout(Duration::from_secs(3))
+///     .with_window(5)
+///     .with_trigger(Trigger::EveryTurn)
+///     .with_timeout(Duration::from_secs(3))
 ///     .accept_if(|state| match state.get::<u32>("order_number") {
 ///         Some(0) => Err("orders are numbered from 1".to_owned()),
 ///         _ => Ok(()),
@@ -106,28 +106,28 @@ impl Extractor {
 
     /// How many turns it sees.
     #[must_use]
-    pub fn window(mut self, turns: usize) -> Self {
+    pub fn with_window(mut self, turns: usize) -> Self {
         self.window = turns;
         self
     }
 
     /// When it runs.
     #[must_use]
-    pub fn trigger(mut self, trigger: Trigger) -> Self {
+    pub fn with_trigger(mut self, trigger: Trigger) -> Self {
         self.trigger = trigger;
         self
     }
 
     /// How long it may take; the end of the turn waits for it.
     #[must_use]
-    pub fn timeout(mut self, timeout: Duration) -> Self {
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
     /// How many words the user must have said in the last turn.
     #[must_use]
-    pub fn min_words(mut self, words: usize) -> Self {
+    pub fn with_min_words(mut self, words: usize) -> Self {
         self.min_words = words;
         self
     }
@@ -160,5 +160,14 @@ impl Extractor {
             accept(&view)?;
         }
         view.try_commit().map_err(|error| error.to_string())
+    }
+}
+
+impl std::fmt::Debug for Extractor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Extractor")
+            .field("name", &self.name)
+            .field("trigger", &self.trigger)
+            .finish_non_exhaustive()
     }
 }

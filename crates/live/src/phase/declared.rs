@@ -13,10 +13,10 @@ use super::instruction::Instruction;
 /// use sessile_live::Phase;
 ///
 /// let greeting = Phase::new("greeting")
-///     .instruction("Greet {user:name?} and ask for the order's number.")
-///     .tools(["find_order"])
-///     .transition("order", |state| state.contains("order"));
-/// let order = Phase::new("order").instruction("Help with order {order}.").terminal();
+///     .with_instruction("Greet {user:name?} and ask for the order's number.")
+///     .with_tools(["find_order"])
+///     .with_transition("order", |state| state.contains("order"));
+/// let order = Phase::new("order").with_instruction("Help with order {order}.").terminal();
 /// ```
 pub struct Phase {
     pub(super) name: String,
@@ -58,14 +58,14 @@ impl Phase {
     /// What the model is told in it, after the session's own instruction. `{key}` is replaced from
     /// state.
     #[must_use]
-    pub fn instruction(mut self, text: &str) -> Self {
+    pub fn with_instruction(mut self, text: &str) -> Self {
         self.instruction = Some(Instruction::text(text));
         self
     }
 
     /// What the model is told in it, made from state.
     #[must_use]
-    pub fn instruction_with(mut self, make: impl Fn(&State) -> String + Send + Sync + 'static) -> Self {
+    pub fn with_instruction_from(mut self, make: impl Fn(&State) -> String + Send + Sync + 'static) -> Self {
         self.instruction = Some(Instruction::computed(make));
         self
     }
@@ -73,14 +73,14 @@ impl Phase {
     /// The only tools that may be called in it; others are answered with an error that names the
     /// phase.
     #[must_use]
-    pub fn tools(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+    pub fn with_tools(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.tools = Some(names.into_iter().map(Into::into).collect());
         self
     }
 
     /// The conversation comes into it only if this holds.
     #[must_use]
-    pub fn guard(mut self, guard: impl Fn(&State) -> bool + Send + Sync + 'static) -> Self {
+    pub fn with_guard(mut self, guard: impl Fn(&State) -> bool + Send + Sync + 'static) -> Self {
         self.guard = Some(Box::new(guard));
         self
     }
@@ -88,7 +88,7 @@ impl Phase {
     /// The conversation goes on in another phase when this holds. The first transition that can be
     /// taken is.
     #[must_use]
-    pub fn transition(
+    pub fn with_transition(
         mut self,
         target: impl Into<String>,
         guard: impl Fn(&State) -> bool + Send + Sync + 'static,
@@ -129,5 +129,11 @@ impl Phase {
     ) -> Self {
         self.on_exit = Some(Box::new(move |state| hook(state).boxed()));
         self
+    }
+}
+
+impl std::fmt::Debug for Phase {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Phase").field("name", &self.name).finish_non_exhaustive()
     }
 }

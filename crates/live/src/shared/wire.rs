@@ -76,8 +76,8 @@ impl Wire {
         self.conversation.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Whether the server can still use a frame. An answer is stale if the conversation whose call it
-    /// answers is over.
+    /// Whether the server can still use a frame. An answer is stale if the conversation whose call
+    /// it answers is over.
     pub(crate) fn is_current(&self, frame: &Outgoing) -> bool {
         match frame.purpose {
             Purpose::Input => true,

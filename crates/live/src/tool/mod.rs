@@ -60,7 +60,7 @@ impl LiveTool {
 
     /// With another limit of time.
     #[must_use]
-    pub fn timeout(mut self, timeout: Duration) -> Self {
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }

@@ -34,6 +34,12 @@ pub struct Connection {
     pub receiver: Box<dyn FrameReceiver>,
 }
 
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection").finish_non_exhaustive()
+    }
+}
+
 /// The half of a connection that sends.
 #[async_trait]
 pub trait FrameSender: Send {

@@ -50,8 +50,8 @@ scenarios! {
             .reconnect(Reconnect { first: Duration::from_secs(9), longest: Duration::from_secs(1), attempts: 1 })
             .tool(tool("no spaces"))
             .tool(tool("twice"))
-            .tool(tool("twice").timeout(Duration::ZERO))
-            .phase(Phase::new("a").transition("nowhere", |_| true).terminal().tools(["unknown"]))
+            .tool(tool("twice").with_timeout(Duration::ZERO))
+            .phase(Phase::new("a").with_transition("nowhere", |_| true).terminal().with_tools(["unknown"]))
             .phase(Phase::new("a"))
             .phase(Phase::new(""))
             .initial_phase("b")
@@ -63,7 +63,7 @@ scenarios! {
             .pattern(Pattern::turns(0, |_| true).then(|_| async {}))
             .pattern(Pattern::rate(0, Duration::ZERO, |_| true).then(|_| async {}))
             .pattern(Pattern::sustained(Duration::ZERO, |_| true).then(|_| async {}))
-            .extract(Extractor::new("e", Some1).window(0).trigger(Trigger::Interval(0)).timeout(Duration::ZERO))
+            .extract(Extractor::new("e", Some1).with_window(0).with_trigger(Trigger::Interval(0)).with_timeout(Duration::ZERO))
             .extract(Extractor::new("e", Some1))
             .extract(Extractor::new("", Some1));
         let error = live.connect(WebSocket::new(Platform::GoogleAi, "ws://127.0.0.1:1")).await.unwrap_err();

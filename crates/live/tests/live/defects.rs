@@ -288,7 +288,7 @@ scenarios! {
     /// The session itself sees everything, however slow a reader is; a slow reader is told what it
     /// missed.
     async fn w10_a_slow_reader_costs_the_session_nothing() {
-        let script = (0..5000).fold(Script::new().pace(Duration::ZERO).wait_for("clientContent"), |script, _| script.send(wrote("x")));
+        let script = (0..5000).fold(Script::new().with_pace(Duration::ZERO).wait_for("clientContent"), |script, _| script.send(wrote("x")));
         let mut session = connect(script.send(turn_complete()), |live| live).await;
         let mut slow = session.handle.events();
         session.handle.send_text("go on").await.unwrap();
@@ -298,7 +298,7 @@ scenarios! {
     }
 
     async fn w11_only_the_last_turns_are_kept() {
-        let script = (0..60).fold(Script::new().pace(Duration::ZERO), |script, _| script.send(wrote("x")).send(turn_complete()));
+        let script = (0..60).fold(Script::new().with_pace(Duration::ZERO), |script, _| script.send(wrote("x")).send(turn_complete()));
         let mut session = connect(script, |live| live).await;
         for _ in 0..60 {
             session.turn().await;
@@ -311,7 +311,7 @@ scenarios! {
         for _ in 0..20 {
             let heard = Arc::new(Mutex::new(0));
             let count = heard.clone();
-            let session = connect(Script::new().pace(Duration::from_millis(1)), |live| {
+            let session = connect(Script::new().with_pace(Duration::from_millis(1)), |live| {
                 live.on_connected(move |_| {
                     *count.lock().unwrap() += 1;
                     async {}
@@ -332,7 +332,7 @@ scenarios! {
                 .extract(Extractor::new("keep", Keep(Arc::default())).accept_if(|state| {
                     if state.contains("turn:flag") { Ok(()) } else { Err("it is gone".to_owned()) }
                 }))
-                .phase(Phase::new("a").transition("b", |state| {
+                .phase(Phase::new("a").with_transition("b", |state| {
                     state.get("session:turn_count") == Some(1) && state.contains("turn:flag")
                 }))
                 .phase(Phase::new("b"))
@@ -405,7 +405,7 @@ scenarios! {
     async fn l_when_one_call_is_rejected_the_others_are_run() {
         let script = Script::new().send(json!({"toolCall": {"functionCalls": [{"id": "a", "name": "no"}, {"id": "b", "name": "yes"}]}}));
         let session = connect(script, |live| {
-            live.tool(sets("no", "n")).tool(sets("yes", "y")).phase(Phase::new("p").tools(["yes"])).on_tool_call(|_, _| async { None })
+            live.tool(sets("no", "n")).tool(sets("yes", "y")).phase(Phase::new("p").with_tools(["yes"])).on_tool_call(|_, _| async { None })
         })
         .await;
         let answers = session.server_got(0, "toolResponse", 1).await;
@@ -463,7 +463,7 @@ scenarios! {
     async fn l_what_was_saved_is_loaded_in_the_order_of_the_turns() {
         let service = SessionService::new(MemoryStore::new());
         let key = SessionKey::new("app", "user", "../../etc/passwd").unwrap();
-        let script = (1..=5).fold(Script::new().pace(Duration::ZERO), |script, n| script.send(wrote(&n.to_string())).send(turn_complete()));
+        let script = (1..=5).fold(Script::new().with_pace(Duration::ZERO), |script, n| script.send(wrote(&n.to_string())).send(turn_complete()));
         let mut session = connect(script, |live| live.session(service.clone(), key.clone())).await;
         for _ in 0..5 {
             session.turn().await;

@@ -104,7 +104,7 @@ scenarios! {
 
     async fn an_extractor_that_takes_too_long_is_given_up() {
         let mut session = connect(one_turn(), |live| {
-            live.extract(Extractor::new("never", Never).timeout(Duration::from_millis(50)))
+            live.extract(Extractor::new("never", Never).with_timeout(Duration::from_millis(50)))
         })
         .await;
         let event = session.until(|event| matches!(event, LiveEvent::ExtractionFailed { .. })).await;
@@ -122,12 +122,12 @@ scenarios! {
             .send(said("two words"))
             .send(turn_complete());
         let mut session = connect(script, |live| {
-            live.extract(Extractor::new("every", echo(0)).window(2))
-                .extract(Extractor::new("second", echo(1)).trigger(Trigger::Interval(2)).window(1))
-                .extract(Extractor::new("wordy", echo(2)).min_words(2).window(1))
-                .extract(Extractor::new("generated", echo(3)).trigger(Trigger::OnGenerationComplete))
-                .extract(Extractor::new("phase", echo(4)).trigger(Trigger::OnPhaseChange))
-                .phase(Phase::new("a").transition("b", |state| state.get("session:turn_count") == Some(2)))
+            live.extract(Extractor::new("every", echo(0)).with_window(2))
+                .extract(Extractor::new("second", echo(1)).with_trigger(Trigger::Interval(2)).with_window(1))
+                .extract(Extractor::new("wordy", echo(2)).with_min_words(2).with_window(1))
+                .extract(Extractor::new("generated", echo(3)).with_trigger(Trigger::OnGenerationComplete))
+                .extract(Extractor::new("phase", echo(4)).with_trigger(Trigger::OnPhaseChange))
+                .phase(Phase::new("a").with_transition("b", |state| state.get("session:turn_count") == Some(2)))
                 .phase(Phase::new("b"))
         })
         .await;
@@ -151,7 +151,7 @@ scenarios! {
                     note.lock().unwrap().push(format!("{name} {value}"));
                     async {}
                 })
-                .phase(Phase::new("who").transition("known", |state| state.contains("name")))
+                .phase(Phase::new("who").with_transition("known", |state| state.contains("name")))
                 .phase(Phase::new("known"))
         })
         .await;

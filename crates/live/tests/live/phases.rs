@@ -24,7 +24,7 @@ scenarios! {
                 .phase(Phase::new("other"))
                 .phase(
                     Phase::new("greeting")
-                        .instruction("Greet {user:name?}.")
+                        .with_instruction("Greet {user:name?}.")
                         .on_enter(|state| async move { state.set("entered", true) }),
                 )
                 .initial_phase("greeting")
@@ -49,14 +49,14 @@ scenarios! {
                 .watch(Watch::on("verify").became_true().then(|change| async move { change.state.set("trusted", true) }))
                 .phase(
                     Phase::new("check")
-                        .instruction("Check.")
-                        .transition("help", |state| state.get("trusted") == Some(true))
+                        .with_instruction("Check.")
+                        .with_transition("help", |state| state.get("trusted") == Some(true))
                         .on_exit(move |_| {
                             exit.lock().unwrap().push("exit");
                             async {}
                         }),
                 )
-                .phase(Phase::new("help").instruction("Help.").prompt_on_enter().terminal().on_enter(move |_| {
+                .phase(Phase::new("help").with_instruction("Help.").prompt_on_enter().terminal().on_enter(move |_| {
                     enter.lock().unwrap().push("enter");
                     async {}
                 }))
@@ -78,9 +78,9 @@ scenarios! {
         let script = Script::new().send(turn_complete());
         let mut session = connect(script, |live| {
             live.phase(
-                Phase::new("a").transition("closed", |_| true).transition("open", |_| true).transition("late", |_| true),
+                Phase::new("a").with_transition("closed", |_| true).with_transition("open", |_| true).with_transition("late", |_| true),
             )
-            .phase(Phase::new("closed").guard(|_| false))
+            .phase(Phase::new("closed").with_guard(|_| false))
             .phase(Phase::new("open"))
             .phase(Phase::new("late"))
         })
@@ -101,8 +101,8 @@ scenarios! {
         let mut session = connect(script, |live| {
             live.tool(mark("pay"))
                 .tool(mark("verify"))
-                .phase(Phase::new("check").tools(["verify"]).transition("pay", |state| state.contains("verify")))
-                .phase(Phase::new("pay").tools(["pay"]))
+                .phase(Phase::new("check").with_tools(["verify"]).with_transition("pay", |state| state.contains("verify")))
+                .phase(Phase::new("pay").with_tools(["pay"]))
         })
         .await;
         session.turn().await;
@@ -114,7 +114,7 @@ scenarios! {
 
     async fn a_transition_can_be_forced() {
         let session = connect(Script::new(), |live| {
-            live.phase(Phase::new("a")).phase(Phase::new("b").guard(|_| false))
+            live.phase(Phase::new("a")).phase(Phase::new("b").with_guard(|_| false))
         })
         .await;
         session.handle.transition("b").await.unwrap();
@@ -129,7 +129,7 @@ scenarios! {
     async fn two_phases_that_want_each_other_do_not_hang_the_session() {
         let script = Script::new().send(turn_complete()).send(turn_complete());
         let mut session = connect(script, |live| {
-            live.phase(Phase::new("a").transition("b", |_| true)).phase(Phase::new("b").transition("a", |_| true))
+            live.phase(Phase::new("a").with_transition("b", |_| true)).phase(Phase::new("b").with_transition("a", |_| true))
         })
         .await;
         session.turn().await;

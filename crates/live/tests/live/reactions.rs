@@ -252,7 +252,7 @@ scenarios! {
     async fn a_cooldown_keeps_a_pattern_quiet() {
         let session = connect(Script::new(), |live| {
             let on = Pattern::sustained(Duration::from_millis(10), |state| state.get("on") == Some(true));
-            live.pattern(on.then(fire).cooldown(Duration::from_secs(3600)))
+            live.pattern(on.then(fire).with_cooldown(Duration::from_secs(3600)))
         })
         .await;
         for _ in 0..2 {

@@ -47,7 +47,7 @@ scenarios! {
 
     async fn what_is_sent_while_there_is_no_connection_arrives_on_the_next() {
         let first = Script::new().send(handle("h")).wait_for("clientContent").cut();
-        let second = Script::new().pace(Duration::from_millis(100)).wait_for("clientContent").send(turn_complete());
+        let second = Script::new().with_pace(Duration::from_millis(100)).wait_for("clientContent").send(turn_complete());
         let mut session = connect_to([first, second], |live| live).await;
         session.until(|event| matches!(event, LiveEvent::Resumable(true))).await;
         session.handle.send_text("one").await.unwrap();

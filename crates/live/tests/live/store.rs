@@ -74,10 +74,10 @@ scenarios! {
         let url = format!("sqlite:///{}", folder.path().join("live.db").display());
         let script = Script::new().send(handle("h-1")).send(call("c1", "order", json!({}))).wait_for("toolResponse").send(turn_complete());
         let phases = |live: sessile_live::LiveBuilder| {
-            live.phase(Phase::new("ask").transition("done", |state| state.contains("order")).on_enter(|state| async move {
+            live.phase(Phase::new("ask").with_transition("done", |state| state.contains("order")).on_enter(|state| async move {
                 state.modify("entered", 0, |n| n + 1);
             }))
-            .phase(Phase::new("done").instruction("Say goodbye."))
+            .phase(Phase::new("done").with_instruction("Say goodbye."))
         };
         {
             let service = SessionService::new(SqliteStore::open_url(&url).await.unwrap());

@@ -66,8 +66,8 @@ scenarios! {
                     Err::<(), _>("no luck".into())
                 }))
                 .tool(LiveTool::function("panics", "", async |_: Nothing, _| -> Result<(), _> { panic!("oh no") }))
-                .tool(slow("late").timeout(Duration::from_millis(50)))
-                .phase(Phase::new("only").tools(["quick", "overridden", "fails", "panics", "late"]))
+                .tool(slow("late").with_timeout(Duration::from_millis(50)))
+                .phase(Phase::new("only").with_tools(["quick", "overridden", "fails", "panics", "late"]))
                 .on_tool_call(|calls, _| async move {
                     let chosen = calls.iter().find(|call| call.name == "overridden")?;
                     Some(vec![ToolResponse::new(chosen, json!({"by": "the application"}))])
