@@ -8,15 +8,15 @@ use crate::inbox::{Control, Inbox};
 use crate::lock::lock;
 use crate::pattern::Rate;
 
-/// The events of a session from the moment of subscribing.
+/// The events of a session since this subscription.
 #[derive(Debug)]
 pub struct Events {
     receiver: broadcast::Receiver<LiveEvent>,
 }
 
 impl Events {
-    /// The next event, or `None` when the session is over. A reader that is slower than 1024 events
-    /// is told how many it missed; the session itself never waits for a reader.
+    /// The next event, or `None` when the session is over. A subscriber that falls more than 1024
+    /// events behind gets [`LiveEvent::Missed`]; the session never waits for a subscriber.
     pub async fn next(&mut self) -> Option<LiveEvent> {
         match self.receiver.recv().await {
             Ok(event) => Some(event),
@@ -26,21 +26,21 @@ impl Events {
     }
 }
 
-/// How far a reader may fall behind.
+/// How many events a subscriber may fall behind before it misses some.
 const CAPACITY: usize = 1024;
 
-/// Hands every event to everybody who wants to see it.
+/// Delivers every event to the callbacks, the rate patterns and the subscribers.
 pub(crate) struct Bus {
     on_event: Vec<OnEvent>,
-    /// Made when somebody first subscribes: most sessions have no reader.
+    /// Created by the first subscription: most sessions have none, and the buffer is large.
     readers: Mutex<Option<broadcast::Sender<LiveEvent>>>,
-    /// Whether anybody ever subscribed, to be asked without a lock.
+    /// Whether there was ever a subscription; checked for each event without a lock.
     read: AtomicBool,
     closed: AtomicBool,
-    /// Patterns that count events, each with its number among all patterns.
+    /// Patterns that count events, each with its index among all patterns.
     rates: Mutex<Vec<(usize, Rate)>>,
     counts: bool,
-    /// Who acts on a pattern that was seen.
+    /// The control lane, which runs the action of a pattern.
     inbox: Inbox,
 }
 
@@ -75,14 +75,14 @@ impl Bus {
             && readers.receiver_count() > 0
             && readers.send(event).is_err()
         {
-            tracing::trace!("the last reader of events has just left");
+            tracing::trace!("the last subscriber has just unsubscribed");
         }
     }
 
     pub(crate) fn subscribe(&self) -> Events {
         let mut readers = lock(&self.readers);
         let receiver = if self.closed.load(Ordering::Acquire) {
-            broadcast::Sender::new(1).subscribe() // its sender is gone: there is nothing to come
+            broadcast::Sender::new(1).subscribe() // the sender is dropped at once, so the stream is at its end
         } else {
             readers.get_or_insert_with(|| broadcast::Sender::new(CAPACITY)).subscribe()
         };
@@ -90,7 +90,7 @@ impl Bus {
         Events { receiver }
     }
 
-    /// Nothing more will happen: readers come to the end.
+    /// Ends the streams of all subscribers.
     pub(crate) fn close(&self) {
         let mut readers = lock(&self.readers);
         self.closed.store(true, Ordering::Release);

@@ -1,4 +1,4 @@
-//! What an application wants to be told.
+//! The asynchronous callbacks of an application.
 
 use std::future::Future;
 use std::sync::Arc;

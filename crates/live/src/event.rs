@@ -10,30 +10,30 @@ use crate::tool_call::{ToolCall, ToolOutcome, ToolResponse};
 use crate::transcript::Turn;
 use crate::wire::{TokenUsage, WirePhase};
 
-/// Something that happened in a live session. Cloning one copies no sound and no text.
+/// Something that happened in a live session. Clones share audio and text.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum LiveEvent {
-    /// The server agreed to the setup; `resumed` if it goes on with an earlier conversation.
+    /// The server accepted the setup.
     Connected {
-        /// Whether an earlier conversation goes on.
+        /// Whether an earlier conversation was resumed.
         resumed: bool,
     },
-    /// The connection was lost, and is tried again after this time.
+    /// The connection was lost, and the session will reconnect.
     Reconnecting {
-        /// Which try it is, from 1.
+        /// The number of the attempt, from 1.
         attempt: u32,
-        /// How long is waited before it.
+        /// The pause before it.
         after: Duration,
     },
     /// The session is over.
     Disconnected {
-        /// Why, unless it was asked for.
+        /// Why; `None` if the application asked for it.
         reason: Option<Arc<str>>,
     },
-    /// The connection is doing something else.
+    /// The connection entered another phase.
     WirePhase(WirePhase),
-    /// A piece of the model's voice: 16-bit samples, little end first.
+    /// A piece of the model's voice: 16-bit little-endian samples.
     Audio(Bytes),
     /// A piece of the model's text.
     Text(Arc<str>),
@@ -41,94 +41,94 @@ pub enum LiveEvent {
     TextComplete(Arc<str>),
     /// A piece of the model's reasoning.
     Thought(Arc<str>),
-    /// A piece of what the user was heard to say.
+    /// A piece of the transcript of the user's speech.
     InputTranscript {
         /// The piece.
         text: Arc<str>,
-        /// Whether it is the last of an utterance.
+        /// Whether it ends an utterance.
         finished: bool,
     },
-    /// A piece of what the model says aloud.
+    /// A piece of the transcript of the model's speech.
     OutputTranscript {
         /// The piece.
         text: Arc<str>,
-        /// Whether it is the last of an utterance.
+        /// Whether it ends an utterance.
         finished: bool,
     },
     /// The user begins to speak.
     VoiceStart,
     /// The user stops speaking.
     VoiceEnd,
-    /// Tokens that were used.
+    /// The server reported how many tokens were used.
     Usage(TokenUsage),
-    /// The user interrupts the model: stop playing what it said.
+    /// The user interrupted the model: stop the playback.
     Interrupted,
-    /// The model has made its whole answer; it may still be speaking.
+    /// The model has generated its whole answer; the audio may still be playing.
     GenerationComplete,
-    /// The server says that the turn is complete.
+    /// The server ended the turn.
     TurnComplete,
-    /// Everything that follows from a complete turn is done and, if the session is attached to a
+    /// Everything that follows from the end of a turn is done and, if the session is attached to a
     /// stored one, committed.
     TurnEnd(Arc<Turn>),
     /// The model calls a tool.
     ToolCall(Arc<ToolCall>),
-    /// A call was answered.
+    /// A tool call was answered.
     ToolAnswered {
         /// The answer.
         response: Arc<ToolResponse>,
         /// How it came about.
         outcome: ToolOutcome,
     },
-    /// An extractor found something, and it is committed.
+    /// An extractor returned a value, which is committed.
     Extraction {
         /// The extractor.
         name: Arc<str>,
-        /// What it found.
+        /// The value.
         value: Arc<Value>,
     },
-    /// An extractor failed; state is as it was.
+    /// An extractor failed; state did not change.
     ExtractionFailed {
         /// The extractor.
         name: Arc<str>,
         /// Why.
         reason: Arc<str>,
     },
-    /// The conversation is in another phase.
+    /// The conversation entered another phase.
     Phase(Arc<PhaseChange>),
-    /// The server will disconnect.
+    /// The server will close the connection soon.
     GoAway {
-        /// When, if it said so.
+        /// How much time is left, if the server sent it.
         time_left: Option<Duration>,
     },
-    /// The server gave a handle with which the session can go on, or took it back.
+    /// Whether the conversation can be resumed on a new connection, according to the server.
     Resumable(bool),
-    /// A change of a key could not be stored, because of what is stored: another writer changed the
-    /// key since this session read it and [`OnOverwrite::Refuse`](sessile_session::OnOverwrite) was
-    /// asked for, or an operation cannot be applied to it. The stored value stays, the state holds
-    /// it now, and an error follows that names the key. What was written here is not stored: it is
-    /// only in this event.
+    /// A change of a key was not stored, because it conflicts with the stored value: another writer
+    /// changed the key since this session read it and
+    /// [`OnOverwrite::Refuse`](sessile_session::OnOverwrite) is configured, or an operation cannot
+    /// be applied to the stored value. State now holds the stored value, and an error follows that
+    /// names the key. The rejected value is only in this event.
     Conflict {
         /// The key.
         key: Arc<str>,
-        /// What it held here; `None` if it was removed.
+        /// The value in this session; `None` if it was removed.
         own: Option<SharedValue>,
-        /// What is stored; `None` if nothing is.
+        /// The stored value; `None` if the key is absent.
         stored: Option<SharedValue>,
     },
     /// A key was set after it was read, and another writer had changed it in between. The value of
-    /// this session is stored, and the event that stored it reports the same, see
+    /// this session is stored, and the stored event reports the overwrite too, see
     /// `Event::overwrote`.
     Overwrote {
         /// The key.
         key: Arc<str>,
-        /// What this session had read; `None` if the key was absent.
+        /// The value that this session had read; `None` if the key was absent.
         read: Option<SharedValue>,
-        /// What was stored before; `None` if the key was absent.
+        /// The value that was overwritten; `None` if the key was absent.
         found: Option<SharedValue>,
     },
-    /// Something went wrong; the session goes on if it can.
+    /// Something failed; the session continues if it can.
     Error(Arc<str>),
-    /// This reader was too slow and missed so many events. Only it is told.
+    /// This subscriber was too slow, and missed this many events.
     Missed(u64),
 }
 

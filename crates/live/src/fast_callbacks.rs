@@ -3,7 +3,8 @@ use bytes::Bytes;
 use crate::event::OnEvent;
 use crate::wire::TokenUsage;
 
-/// Called where frames are read: short, and never waiting.
+/// The synchronous callbacks of an application. They are called where frames are read, so they must
+/// not block.
 #[derive(Default)]
 pub(crate) struct FastCallbacks {
     pub(crate) audio: Option<OnAudio>,

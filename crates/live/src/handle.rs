@@ -22,7 +22,7 @@ pub struct LiveHandle {
     _alive: Arc<Alive>,
 }
 
-/// Ends the session when nobody holds it any more.
+/// Stops the session when the last handle is dropped.
 pub(crate) struct Alive {
     shared: Arc<Shared>,
 }
@@ -49,14 +49,14 @@ impl LiveHandle {
         &self.shared.state
     }
 
-    /// The events from now on. To see those of the very beginning too, use `on_event` of the
-    /// builder.
+    /// Subscribes to the events from now on. `on_event` of the builder also sees those of the
+    /// connection setup.
     pub fn events(&self) -> Events {
         self.shared.bus.subscribe()
     }
 
-    /// Sends a piece of the user's voice: 16-bit samples, little end first, at the rate that was
-    /// configured. Waits while too much is on its way.
+    /// Sends a piece of the user's voice: 16-bit little-endian samples, at the configured rate.
+    /// Waits while the queue is full.
     ///
     /// # Errors
     ///
@@ -76,7 +76,7 @@ impl LiveHandle {
         Ok(())
     }
 
-    /// Sends what the user wrote, and lets the model answer.
+    /// Sends a text message of the user, which the model answers.
     ///
     /// # Errors
     ///
@@ -87,7 +87,7 @@ impl LiveHandle {
         self.shared.wire.send(wire::content(&[Content::text("user", text)], true)).await
     }
 
-    /// Sends messages of the conversation; the model answers if the turn is complete.
+    /// Sends messages of the conversation; the model answers if `turn_complete` is set.
     ///
     /// # Errors
     ///
@@ -96,17 +96,17 @@ impl LiveHandle {
         self.shared.wire.send(wire::content(turns, turn_complete)).await
     }
 
-    /// Tells that the user begins to speak, when the server does not listen for it itself.
+    /// Signals that the user begins to speak. Only if the server's voice detection is disabled.
     ///
     /// # Errors
     ///
-    /// [`LiveError::NotPossible`] if the server listens for it; [`LiveError::Closed`] if the
-    /// session is over.
+    /// [`LiveError::NotPossible`] if the server's voice detection is on; [`LiveError::Closed`] if
+    /// the session is over.
     pub async fn activity_start(&self) -> Result<(), LiveError> {
         self.activity(true).await
     }
 
-    /// Tells that the user stops speaking, when the server does not listen for it itself.
+    /// Signals that the user stops speaking. Only if the server's voice detection is disabled.
     ///
     /// # Errors
     ///
@@ -118,14 +118,14 @@ impl LiveHandle {
     async fn activity(&self, starts: bool) -> Result<(), LiveError> {
         if !self.shared.wire.manual_activity {
             return Err(LiveError::NotPossible(
-                "the server listens for speech itself and would close the connection; disable its voice detection first"
+                "the server detects speech itself, and would close the connection; disable its voice detection first"
                     .to_owned(),
             ));
         }
         self.shared.wire.send(wire::activity(starts)).await
     }
 
-    /// Tells that the microphone was turned off.
+    /// Signals that the microphone was turned off.
     ///
     /// # Errors
     ///
@@ -134,12 +134,13 @@ impl LiveHandle {
         self.shared.wire.send(wire::audio_end()).await
     }
 
-    /// Replaces the session's instruction; that of the phase stays. `{key}` is replaced from state.
+    /// Replaces the instruction of the session, but not that of the phase. `{key}` is replaced from
+    /// state.
     pub fn update_instruction(&self, text: impl Into<String>) {
         self.shared.inbox.tell(Control::Instruction(text.into()));
     }
 
-    /// What the connection is doing.
+    /// The phase of the connection.
     pub fn wire_phase(&self) -> WirePhase {
         self.shared.wire.phase()
     }
@@ -154,13 +155,13 @@ impl LiveHandle {
         self.shared.conversation.phases().as_ref().map(|phases| phases.history()).unwrap_or_default()
     }
 
-    /// Brings the conversation into a phase, whatever guards say.
+    /// Moves the conversation to a phase without checking guards.
     ///
     /// # Errors
     ///
-    /// [`LiveError::NotPossible`] if there is no such phase, or if a callback asks: the session
-    /// waits for the callback, so it would wait for itself; [`LiveError::Closed`] if the session is
-    /// over.
+    /// [`LiveError::NotPossible`] if there is no such phase, or if it is called from a callback,
+    /// where it would deadlock: the session waits for the callback; [`LiveError::Closed`] if the
+    /// session is over.
     pub async fn transition(&self, phase: impl Into<String>) -> Result<(), LiveError> {
         if self.shared.is_inside_lane() {
             let reason = "a callback cannot wait for a transition; change state and let a guard decide, or spawn a task";
@@ -176,17 +177,17 @@ impl LiveHandle {
         self.shared.conversation.transcript().last(count)
     }
 
-    /// What an extractor found last.
+    /// The last value of an extractor.
     ///
     /// # Errors
     ///
-    /// [`LiveError::State`] if it does not read as a `T`.
+    /// [`LiveError::State`] if it cannot be deserialized as a `T`.
     pub fn extracted<T: DeserializeOwned>(&self, extractor: &str) -> Result<Option<T>, LiveError> {
         Ok(self.shared.state.try_get(extractor)?)
     }
 
-    /// Ends the session after what was sent before, and waits until everything is stored. In a
-    /// callback it does not wait: the session ends when the callback has returned.
+    /// Ends the session after sending the queued messages, and waits until everything is stored.
+    /// Called from a callback, it does not wait: the session ends after the callback has returned.
     pub async fn disconnect(&self) {
         self.shared.ending.stop();
         if !self.shared.is_inside_lane() {
@@ -194,7 +195,7 @@ impl LiveHandle {
         }
     }
 
-    /// Waits until the session is over, and tells why, unless that was asked for.
+    /// Waits until the session is over, and returns why; `None` if the application asked for it.
     pub async fn closed(&self) -> Option<Arc<str>> {
         self.shared.ending.wait().await
     }

@@ -1,12 +1,12 @@
 //! Live sessions: state that reacts while people speak.
 //!
 //! [`Live::builder`] describes a session with a model that hears and speaks; connecting begins it.
-//! Its [`State`](sessile_state::State) flows through everything: callbacks and tools write it,
-//! extractors fill it from what was said, computed variables follow it, watches and phases react to
-//! it, and the `session:` keys tell what the connection is doing. Attached to a stored session,
-//! every turn becomes ordinary events.
+//! Everything in it uses one [`State`](sessile_state::State): callbacks and tools write it,
+//! extractors fill it from the transcript, computed variables are derived from it, watches and
+//! phases react to it, and the `session:` keys describe the connection. If the session is attached
+//! to a stored one, every turn is committed as ordinary events.
 //!
-//! `docs/live.md` teaches it in one page; `ARCHITECTURE.md` shows the lanes.
+//! `docs/live.md` is the guide; `ARCHITECTURE.md` shows the lanes (the tasks of a session).
 
 mod builder;
 mod bus;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 /// A call of a tool.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ToolCall {
-    /// Ties the answer to the call.
+    /// Matches the answer to the call.
     pub id: String,
     /// The tool.
     pub name: String,
@@ -20,9 +20,9 @@ pub struct ToolResponse {
     pub id: String,
     /// The tool.
     pub name: String,
-    /// Its result; a failure is an object with a text `error`.
+    /// Its result; after a failure, an object with a string `error`.
     pub response: Value,
-    /// When the model takes notice of the answer of a background tool.
+    /// When the model handles the answer of a background tool.
     pub scheduling: Option<Scheduling>,
 }
 
@@ -32,20 +32,20 @@ impl ToolResponse {
         Self { id: call.id.clone(), name: call.name.clone(), response: response.into(), scheduling: None }
     }
 
-    /// An answer that says what went wrong.
+    /// The answer to a call that failed.
     pub fn error(call: &ToolCall, reason: impl std::fmt::Display) -> Self {
         Self::new(call, serde_json::json!({"error": reason.to_string()}))
     }
 }
 
-/// When the model takes notice of the answer of a background tool.
+/// When the model handles the answer of a background tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheduling {
-    /// At once, whatever it is saying.
+    /// At once, interrupting its speech.
     Interrupt,
-    /// When nobody speaks.
+    /// When neither side is speaking.
     WhenIdle,
-    /// Only when it is useful later.
+    /// Without reacting to it: it only becomes part of the context.
     Silent,
 }
 
@@ -59,7 +59,7 @@ impl Scheduling {
     }
 }
 
-/// How the answer to a call came about.
+/// How a call was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolOutcome {
@@ -67,12 +67,12 @@ pub enum ToolOutcome {
     Completed,
     /// The tool ran and failed.
     Failed,
-    /// `on_tool_call` answered in its place.
+    /// `on_tool_call` answered instead of the tool.
     Overridden,
     /// The phase does not allow the tool, or there is none of this name.
     Rejected,
-    /// The tool took too long.
+    /// The tool exceeded its timeout.
     TimedOut,
-    /// The server took the call back, or the session ended.
+    /// The server cancelled the call, or the session ended.
     Cancelled,
 }

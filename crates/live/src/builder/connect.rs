@@ -21,10 +21,10 @@ use crate::store::{Restored, StoreLink, keys};
 use crate::transport::{Transport, WebSocket};
 use crate::watch::Watches;
 
-/// How many frames may be on their way out.
+/// The capacity of the queue of outgoing frames. When it is full, senders wait.
 const OUTGOING: usize = 256;
 
-/// Beginning.
+/// Connecting.
 impl LiveBuilder {
     /// Connects to Google AI with an API key.
     ///
@@ -49,15 +49,16 @@ impl LiveBuilder {
         self.connect(WebSocket::vertex(project, location, token)).await
     }
 
-    /// Begins the session: checks the description, restores a stored session, connects, agrees on
-    /// the setup, enters the first phase and calls `on_connected`.
+    /// Begins the session: checks the configuration, restores a stored session, connects, sends the
+    /// setup, enters the first phase and calls `on_connected`.
     ///
     /// # Errors
     ///
-    /// - [`LiveError::Invalid`] with every problem of the description; nothing was connected then;
-    /// - [`LiveError::Session`] if the stored session cannot be read or made;
+    /// - [`LiveError::Invalid`] with every problem of the configuration; nothing was connected
+    /// then;
+    /// - [`LiveError::Session`] if the stored session cannot be read or created;
     /// - [`LiveError::Transport`], [`LiveError::Refused`] or [`LiveError::Timeout`] if the server
-    ///   cannot be reached, does not want the session or does not answer;
+    ///   cannot be reached, rejects the session or does not answer;
     /// - [`LiveError::Closed`] if the session ended at once.
     pub async fn connect(mut self, transport: impl Transport + 'static) -> Result<LiveHandle, LiveError> {
         let mut problems = Vec::new();
@@ -87,7 +88,7 @@ impl LiveBuilder {
         Ok(LiveHandle::new(shared, alive))
     }
 
-    /// Puts the lanes together.
+    /// Builds the two lanes and what they share.
     fn assemble(
         self,
         transport: Arc<dyn Transport>,
@@ -123,9 +124,9 @@ impl LiveBuilder {
         });
         shared.signals.turn_count(restored.turns);
         enter_first_phase(&shared, restored.phase)?;
-        let told = instruction(&shared, self.instruction.as_ref())
+        let text = instruction(&shared, self.instruction.as_ref())
             .map_err(|problem| LiveError::Invalid { problems: vec![problem] })?;
-        shared.conversation.replace_instruction(told);
+        shared.conversation.replace_instruction(text);
         let link = Link {
             shared: shared.clone(),
             transport,
@@ -165,7 +166,7 @@ impl LiveBuilder {
     }
 }
 
-/// Puts the conversation into its first phase, or into the one where it was.
+/// Enters the first phase, or the stored one.
 fn enter_first_phase(shared: &Shared, stored: Option<String>) -> Result<(), LiveError> {
     let mut phases = shared.conversation.phases();
     let Some(phases) = &mut *phases else { return Ok(()) };
@@ -179,17 +180,17 @@ fn enter_first_phase(shared: &Shared, stored: Option<String>) -> Result<(), Live
     Ok(())
 }
 
-/// Serves the connection; a callback that panics ends the session, and it is said so.
+/// Runs the network lane. A panic in a callback ends the session with an error.
 async fn run_link(link: Link, opened: Opened) {
     let shared = link.shared.clone();
     if AssertUnwindSafe(link.run(opened)).catch_unwind().await.is_err() {
-        let reason = shared.report("a callback panicked where frames are read; the session is over");
+        let reason = shared.report("a synchronous callback panicked; the session is over");
         shared.signals.disconnected();
         shared.inbox.tell(Control::Disconnected(Some(reason)));
     }
 }
 
-/// Works until the session is over, and then tells everybody.
+/// Runs the control lane, and announces the end of the session.
 async fn run_lane(mut lane: ControlLane) {
     let shared = lane.shared.clone();
     if let Some(task) = tokio::task::try_id() {
@@ -200,11 +201,11 @@ async fn run_lane(mut lane: ControlLane) {
         Err(_) => {
             let reason = shared.report("a callback panicked; the session is over");
             shared.ending.stop();
-            let lost = lane.lose_calls("the session ended before the tool answered");
+            let lost = lane.abandon_calls("the session ended before the tool answered");
             let lost = AssertUnwindSafe(lost).catch_unwind().await;
             let stored = AssertUnwindSafe(lane.store_rest()).catch_unwind().await;
             if lost.is_err() || stored.is_err() {
-                shared.report("a callback panicked again while what was left of the session was stored");
+                shared.report("a callback panicked again while the rest of the session was stored");
             }
             Some(reason)
         }

@@ -1,4 +1,4 @@
-//! Going from phase to phase.
+//! Transitions between phases, and the instruction of the current one.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::store::keys;
 use crate::wire;
 
 impl ControlLane {
-    /// The session begins in the phase that it was set up with.
+    /// Announces the phase in which the session begins, and runs its hook unless it was restored.
     pub(super) async fn begin(&mut self) {
         let (change, hook) = {
             let phases = self.shared.conversation.phases();
@@ -31,7 +31,7 @@ impl ControlLane {
         }
     }
 
-    /// Goes to another phase.
+    /// Moves to another phase.
     pub(super) async fn transition(&mut self, to: &str, trigger: PhaseTrigger) {
         let state = self.shared.state.clone();
         let exit = self.shared.conversation.phases().as_ref().and_then(|phases| phases.exit(&state));
@@ -45,7 +45,7 @@ impl ControlLane {
             (change, phases.enter(&state), phases.prompts())
         };
         if let Err(error) = state.try_set(keys::PHASE, to) {
-            self.problem(format!("the phase {to:?} cannot be noted: {error}")).await;
+            self.problem(format!("the phase {to:?} cannot be written to state: {error}")).await;
         }
         self.emit(LiveEvent::Phase(Arc::new(change)));
         if let Some(hook) = enter {
@@ -60,7 +60,7 @@ impl ControlLane {
         self.recompute().await;
     }
 
-    /// Goes to a phase because somebody asked for it.
+    /// Moves to a phase on request of the application.
     pub(super) async fn forced_transition(
         &mut self,
         phase: String,
@@ -75,11 +75,11 @@ impl ControlLane {
             Err(LiveError::NotPossible(format!("there is no phase {phase:?}; declare it with `phase`")))
         };
         if reply.send(result).is_err() {
-            tracing::debug!("nobody waits for the phase any more");
+            tracing::debug!("the caller of `transition` is gone");
         }
     }
 
-    /// Tells the model what it is to do now, if that is something else than before.
+    /// Sends the instruction to the model, if it has changed.
     pub(super) async fn refresh_instruction(&mut self) {
         let text = match instruction(&self.shared, self.instruction.as_ref()) {
             Ok(text) => text,
@@ -97,7 +97,7 @@ impl ControlLane {
     }
 }
 
-/// What the model is told: the session's instruction, and that of its phase.
+/// The instruction of the session and that of its phase, rendered with the current state.
 pub(crate) fn instruction(shared: &Shared, base: Option<&Instruction>) -> Result<Option<String>, String> {
     let phase = shared.conversation.phases().as_ref().and_then(|phases| phases.instruction());
     let texts: Vec<_> = [base, phase.as_ref()]

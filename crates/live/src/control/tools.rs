@@ -1,4 +1,4 @@
-//! Calls of tools: each is answered exactly once, whatever happens to it.
+//! Tool calls: each is answered exactly once, also if the tool fails, times out or is cancelled.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::wire::WirePhase;
 #[derive(Default)]
 pub(crate) struct ToolRuns {
     tasks: JoinSet<Answer>,
-    /// Which call a task answers.
-    places: HashMap<Id, (u64, usize)>,
+    /// The call that a task answers: its batch, and its index in it.
+    calls: HashMap<Id, (u64, usize)>,
     batches: HashMap<u64, Batch>,
     last_batch: u64,
 }
@@ -31,11 +31,11 @@ struct Batch {
     answers: Vec<Option<Answer>>,
     tasks: Vec<Option<AbortHandle>>,
     background: bool,
-    /// The conversation that asked.
+    /// The number of the conversation that made the calls.
     conversation: u64,
 }
 
-/// A task that ended, with its answer or why there is none.
+/// A task that ended, with its answer or the reason why there is none.
 pub(super) type Finished = (Id, Result<Answer, String>);
 
 impl ToolRuns {
@@ -57,21 +57,21 @@ impl ToolRuns {
         self.last_batch
     }
 
-    fn answer(&mut self, batch: u64, place: usize, answer: Answer) {
+    fn answer(&mut self, batch: u64, index: usize, answer: Answer) {
         if let Some(batch) = self.batches.get_mut(&batch) {
-            batch.answers[place] = Some(answer);
+            batch.answers[index] = Some(answer);
         }
     }
 
-    /// Keeps the answer of a task that ended, unless it was stopped before and answered so; returns
+    /// Keeps the answer of a task that ended, unless it was cancelled and answered before; returns
     /// its batch.
     fn keep(&mut self, (task, result): Finished) -> Option<u64> {
-        let (number, place) = self.places.remove(&task)?;
-        let batch = self.batches.get(&number).filter(|batch| batch.answers[place].is_none())?;
-        let call = batch.calls[place].clone();
+        let (number, index) = self.calls.remove(&task)?;
+        let batch = self.batches.get(&number).filter(|batch| batch.answers[index].is_none())?;
+        let call = batch.calls[index].clone();
         let answer =
             result.unwrap_or_else(|reason| (ToolResponse::error(&call, reason), ToolOutcome::Failed));
-        self.answer(number, place, answer);
+        self.answer(number, index, answer);
         Some(number)
     }
 
@@ -80,18 +80,17 @@ impl ToolRuns {
         self.batches.get(&batch)?.answers.iter().cloned().collect()
     }
 
-    /// Stops the calls that `chosen` picks and that have not ended by themselves; returns their
-    /// batches.
+    /// Cancels the running calls that `chosen` selects; returns their batches.
     fn stop(&mut self, reason: &str, chosen: impl Fn(&ToolCall) -> bool) -> Vec<u64> {
         let mut touched = Vec::new();
         for (number, batch) in &mut self.batches {
-            for (place, call) in batch.calls.iter().enumerate() {
-                let runs = batch.tasks[place].as_ref().filter(|task| !task.is_finished());
-                let Some(task) = runs.filter(|_| batch.answers[place].is_none() && chosen(call)) else {
+            for (index, call) in batch.calls.iter().enumerate() {
+                let runs = batch.tasks[index].as_ref().filter(|task| !task.is_finished());
+                let Some(task) = runs.filter(|_| batch.answers[index].is_none() && chosen(call)) else {
                     continue;
                 };
                 task.abort();
-                batch.answers[place] = Some((ToolResponse::error(call, reason), ToolOutcome::Cancelled));
+                batch.answers[index] = Some((ToolResponse::error(call, reason), ToolOutcome::Cancelled));
                 touched.push(*number);
             }
         }
@@ -102,8 +101,8 @@ impl ToolRuns {
 }
 
 impl ControlLane {
-    /// Answers the calls of one message: by phase, by the application, or by running the tools, all
-    /// at once.
+    /// Answers the calls of one message: rejected by the phase, answered by the application, or by
+    /// running the tools concurrently.
     pub(super) async fn tool_calls(&mut self, calls: Vec<ToolCall>, conversation: u64) {
         for call in &calls {
             self.shared.conversation.transcript().call(Arc::new(call.clone()));
@@ -126,8 +125,8 @@ impl ControlLane {
             _ => Default::default(),
         };
         let mut to_run = Vec::new();
-        for (place, call) in allowed.into_iter().enumerate() {
-            match (overrides.remove(&place), self.tools.get(&call.name)) {
+        for (index, call) in allowed.into_iter().enumerate() {
+            match (overrides.remove(&index), self.tools.get(&call.name)) {
                 (Some(answer), _) => answered.push((answer, ToolOutcome::Overridden, call)),
                 (None, Some(tool)) => to_run.push((tool.clone(), call)),
                 (None, None) => {
@@ -148,11 +147,11 @@ impl ControlLane {
         let late = foreground.iter().map(|(_, call)| Arc::new(call.clone()));
         let batch = self.runs.open(early.chain(late).collect(), false, conversation);
         let early_count = answered.len();
-        for (place, (response, outcome, _)) in answered.into_iter().enumerate() {
-            self.runs.answer(batch, place, (response, outcome));
+        for (index, (response, outcome, _)) in answered.into_iter().enumerate() {
+            self.runs.answer(batch, index, (response, outcome));
         }
-        for (place, (tool, call)) in foreground.into_iter().enumerate() {
-            self.start(batch, early_count + place, tool, Arc::new(call));
+        for (index, (tool, call)) in foreground.into_iter().enumerate() {
+            self.start(batch, early_count + index, tool, Arc::new(call));
         }
         for problem in problems {
             self.problem(problem).await;
@@ -160,12 +159,12 @@ impl ControlLane {
         self.finish(batch).await;
     }
 
-    fn start(&mut self, batch: u64, place: usize, tool: crate::LiveTool, call: Arc<ToolCall>) {
+    fn start(&mut self, batch: u64, index: usize, tool: crate::LiveTool, call: Arc<ToolCall>) {
         let changes = self.store.as_ref().map(|store| Arc::downgrade(store.changes()));
         let task = self.runs.tasks.spawn(tool.run(call, self.shared.state.clone(), changes));
-        self.runs.places.insert(task.id(), (batch, place));
+        self.runs.calls.insert(task.id(), (batch, index));
         if let Some(batch) = self.runs.batches.get_mut(&batch) {
-            batch.tasks[place] = Some(task);
+            batch.tasks[index] = Some(task);
         }
     }
 
@@ -176,7 +175,7 @@ impl ControlLane {
         }
     }
 
-    /// The server takes calls back.
+    /// The server cancels calls.
     pub(super) async fn cancel(&mut self, ids: &[String]) {
         let touched = self.runs.stop("the call was cancelled", |call| ids.contains(&call.id));
         for batch in touched {
@@ -184,11 +183,10 @@ impl ControlLane {
         }
     }
 
-    /// Nobody is there any more to hear the answers; what became of the calls is noted all the
-    /// same.
-    pub(crate) async fn lose_calls(&mut self, reason: &str) {
+    /// Cancels all calls, because their answers can no longer be sent. Their outcomes are recorded.
+    pub(crate) async fn abandon_calls(&mut self, reason: &str) {
         self.runs.stop(reason, |_| true);
-        // Those that had ended by themselves, and were not asked yet, have a result.
+        // Tasks that ended before they could be cancelled have a result.
         while let Some(finished) = self.runs.next().await {
             self.runs.keep(finished);
         }
@@ -206,10 +204,10 @@ impl ControlLane {
             }
         }
         self.runs.batches.clear();
-        self.runs.places.clear();
+        self.runs.calls.clear();
     }
 
-    /// Sends the answers of a batch, once there are all of them.
+    /// Sends the answers of a batch, once it is complete.
     async fn finish(&mut self, number: u64) {
         let Some(answers) = self.runs.complete(number) else { return };
         let (mut responses, outcomes): (Vec<_>, Vec<_>) = answers.into_iter().unzip();
@@ -219,7 +217,7 @@ impl ControlLane {
             let changed = callback((responses.clone(), self.shared.state.clone())).await;
             responses = completed(responses, changed, &mut problems);
         }
-        // Only now: should the callback panic, the calls are still there to be noted.
+        // Only now: if the callback panics, the calls can still be recorded.
         let Some(batch) = self.runs.batches.remove(&number).filter(|batch| !batch.calls.is_empty()) else {
             return;
         };
@@ -278,7 +276,7 @@ impl ControlLane {
                 }),
         };
         if let Err(error) = written.and_then(|()| view.try_commit()) {
-            problems.push(format!("the progress of {:?} cannot be noted: {error}", call.name));
+            problems.push(format!("the progress of {:?} cannot be written to state: {error}", call.name));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What follows from the end of a turn.
+//! The work at the end of a turn.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use crate::extract::Trigger;
 use crate::store::keys;
 use crate::transcript::Turn;
 
-/// How long the store may take at the end of a turn; what it does not take then, it is given again
-/// at the next.
+/// The timeout of the store at the end of a turn. What is not stored by then is retried at the end
+/// of the next turn.
 const STORE: Duration = Duration::from_secs(10);
 
 impl ControlLane {
@@ -25,7 +25,7 @@ impl ControlLane {
         self.ending = Some(turn.clone());
         self.shared.signals.turn_count(number);
         if let Err(error) = self.shared.state.try_set(keys::TURN_COUNT, number) {
-            self.problem(format!("the number of turns cannot be noted: {error}")).await;
+            self.problem(format!("the number of turns cannot be written to state: {error}")).await;
         }
         self.extract(|trigger| match trigger {
             Trigger::EveryTurn => true,
@@ -51,8 +51,7 @@ impl ControlLane {
         self.emit(LiveEvent::TurnEnd(turn));
     }
 
-    /// Stores what is left when the session ends in the middle of a turn, or of what follows from
-    /// one.
+    /// Stores the rest when the session ends during a turn, or while the end of one is processed.
     pub(crate) async fn store_rest(&mut self) {
         if let Some(turn) = self.ending.take() {
             self.store(&turn, true).await;
@@ -65,7 +64,9 @@ impl ControlLane {
         let Some(store) = &mut self.store else { return };
         let problems = match timeout(STORE, store.commit(&self.shared, turn, complete)).await {
             Ok(problems) => problems,
-            Err(_) => vec![format!("the turn could not be stored within {STORE:?}; it is tried again")],
+            Err(_) => vec![format!(
+                "the turn could not be stored within {STORE:?}; it is tried again at the end of the next turn"
+            )],
         };
         for problem in problems {
             self.problem(problem).await;

@@ -14,7 +14,7 @@ use super::TurnExtractor;
 use crate::tool::schema;
 use crate::transcript::Turn;
 
-/// Lets a model fill a type from what was said.
+/// Lets a model fill a type from the transcript.
 pub(super) struct FromModel {
     model: Arc<dyn Model>,
     prompt: String,
@@ -35,9 +35,10 @@ impl FromModel {
     fn request(&self, turns: &[Arc<Turn>]) -> ModelRequest {
         let mut text = String::new();
         for turn in turns {
-            for (who, said) in [("User", turn.user()), ("Assistant", turn.model())] {
-                if !said.trim().is_empty() {
-                    writeln!(text, "{who}: {}", said.trim()).expect("writing to a text cannot fail");
+            for (speaker, text_of_turn) in [("User", turn.user()), ("Assistant", turn.model())] {
+                if !text_of_turn.trim().is_empty() {
+                    writeln!(text, "{speaker}: {}", text_of_turn.trim())
+                        .expect("writing to a text cannot fail");
                 }
             }
         }
@@ -55,7 +56,7 @@ impl FromModel {
 
     fn read(&self, answer: &str) -> Result<Value, BoxError> {
         let mut value: Value = serde_json::from_str(unfenced(answer))
-            .map_err(|error| format!("the model answered no JSON: {error}"))?;
+            .map_err(|error| format!("the model did not answer with JSON: {error}"))?;
         (self.check)(&value).map_err(|error| format!("the model's answer does not fit: {error}"))?;
         if let (Some(fields), Some(object)) = (&self.fields, value.as_object_mut()) {
             object.retain(|name, _| fields.contains(name));
@@ -80,13 +81,13 @@ impl TurnExtractor for FromModel {
     }
 }
 
-/// What a model said, without its reasoning.
+/// The text of an answer, without the reasoning.
 fn text(response: &ModelResponse) -> String {
     let parts = response.content.iter().flat_map(Content::parts);
     parts.filter(|part| part.thought != Some(true)).filter_map(|part| part.text.as_deref()).collect()
 }
 
-/// An answer without the fence that some models put around code.
+/// Removes the Markdown fence that some models put around JSON.
 fn unfenced(answer: &str) -> &str {
     let answer = answer.trim();
     let inner = answer.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));

@@ -12,18 +12,18 @@ use crate::tool_call::ToolCall;
 use crate::wire::WirePhase;
 use crate::wire::{ServerFrame, VoiceActivity, decode};
 
-/// Hands what a frame holds to signals, callbacks and readers at once, and to the control lane what
-/// needs work, all in the order of the wire.
+/// Passes the content of frames to signals, callbacks and subscribers at once, and to the control
+/// lane what takes time, all in the order of the wire.
 pub(super) struct Dispatch {
     shared: Arc<Shared>,
-    /// The model's text in this turn.
+    /// The model's text in this turn, for `on_text_complete`.
     text: String,
 }
 
-/// What the connection itself has to know about a frame.
+/// The facts of a frame that decide about the connection itself.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// The server will disconnect, and maybe said when.
+    /// GoAway: the server will close the connection, possibly with the time that is left.
     pub(super) go_away: Option<Option<Duration>>,
     pub(super) turn_complete: bool,
 }
@@ -41,7 +41,7 @@ impl Dispatch {
         let frame = decoded.frame;
         let mut seen = Seen::default();
         self.voice(&frame);
-        self.said(&frame).await;
+        self.content(&frame).await;
         if let Some(usage) = &frame.usage_metadata {
             self.shared.signals.usage(usage);
             if let Some(callback) = &self.shared.fast.usage {
@@ -82,7 +82,7 @@ impl Dispatch {
         seen
     }
 
-    /// Whether the user speaks.
+    /// The start and end of the user's speech.
     fn voice(&self, frame: &ServerFrame<'_>) {
         let shared = &self.shared;
         let speaking = match frame.voice_activity {
@@ -108,8 +108,8 @@ impl Dispatch {
         }
     }
 
-    /// What either side says in this frame.
-    async fn said(&mut self, frame: &ServerFrame<'_>) {
+    /// The text, audio and transcripts of a frame.
+    async fn content(&mut self, frame: &ServerFrame<'_>) {
         let Some(content) = &frame.server_content else { return };
         for part in content.model_turn.iter().flat_map(|turn| &turn.parts) {
             if let Some(text) = &part.text {
@@ -121,7 +121,7 @@ impl Dispatch {
                     Ok(samples) if is_audio => self.audio(samples.into()),
                     Ok(_) => {}
                     Err(error) => {
-                        self.error(format!("the server sent sound that is no base64: {error}")).await
+                        self.error(format!("the server sent audio that is not base64: {error}")).await
                     }
                 }
             }
@@ -137,10 +137,10 @@ impl Dispatch {
             shared.bus.emit(LiveEvent::InputTranscript { text: text.clone(), finished });
             shared.inbox.send(Control::UserText(text)).await;
         }
-        if let Some(said) = &content.output_transcription {
+        if let Some(spoken) = &content.output_transcription {
             shared.conversation.gate.begin(&shared.state);
-            shared.signals.output(&said.text);
-            let (text, finished) = (Arc::<str>::from(said.text.as_str()), said.finished == Some(true));
+            shared.signals.output(&spoken.text);
+            let (text, finished) = (Arc::<str>::from(spoken.text.as_str()), spoken.finished == Some(true));
             if let Some(callback) = &shared.fast.output_transcript {
                 callback(&text, finished);
             }
@@ -192,7 +192,7 @@ impl Dispatch {
         shared.inbox.send(Control::ToolCalls { calls, conversation }).await;
     }
 
-    /// What comes to an end with this frame.
+    /// The interruption, the end of the generation, and the end of the turn.
     async fn ends(&mut self, interrupted: Option<bool>, generated: Option<bool>, complete: Option<bool>) {
         let shared = &self.shared;
         if interrupted == Some(true) {

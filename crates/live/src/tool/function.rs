@@ -15,7 +15,7 @@ use super::{LiveTool, ToolContext, ToolResult};
 pub(super) type BoxedFunction = Arc<dyn Fn(ToolContext) -> BoxFuture<'static, ToolResult> + Send + Sync>;
 
 impl LiveTool {
-    /// A tool made of a function. The schema of its arguments comes from their type.
+    /// A tool that calls a function. The schema of its arguments is derived from their type.
     pub fn function<A, R, F, Fut>(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -45,7 +45,7 @@ impl LiveTool {
     }
 }
 
-/// The JSON Schema of a type, whole in itself.
+/// The JSON Schema of a type, without references to other schemas.
 pub(crate) fn schema<T: JsonSchema>() -> Value {
     let generator =
         SchemaGenerator::new(schemars::generate::SchemaSettings::draft2020_12().with(|settings| {

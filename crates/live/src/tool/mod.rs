@@ -1,4 +1,4 @@
-//! Tools that the model may call while people speak.
+//! Tools that the model may call during a live session.
 
 mod answers;
 mod function;
@@ -40,25 +40,25 @@ pub struct LiveTool {
     pub(crate) declaration: FunctionDeclaration,
     function: BoxedFunction,
     pub(crate) timeout: Duration,
-    /// Set for a tool that runs beside the conversation.
+    /// Set for a tool that the conversation does not wait for.
     pub(crate) background: Option<Scheduling>,
 }
 
 impl LiveTool {
-    /// How long a tool may take, unless it says otherwise.
+    /// The default timeout of a tool.
     pub const TIMEOUT: Duration = Duration::from_secs(30);
 
-    /// Lets the conversation go on while the tool runs. Its progress is in the keys
+    /// Continues the conversation while the tool runs. Its progress is in the keys
     /// `bg:<tool>_task_id`, `bg:<tool>_running`, `bg:<tool>_failed`, `bg:<tool>_result` and
-    /// `bg:<tool>_error`. Vertex AI does not know background tools: there the model waits for the
-    /// answer.
+    /// `bg:<tool>_error`. Vertex AI does not support background tools: there the model waits for
+    /// the answer.
     #[must_use]
     pub fn background(mut self, scheduling: Scheduling) -> Self {
         self.background = Some(scheduling);
         self
     }
 
-    /// With another limit of time.
+    /// Sets the timeout.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -70,7 +70,7 @@ impl LiveTool {
         &self.declaration.name
     }
 
-    /// Runs it, and keeps what it wrote to state only if it succeeds in time.
+    /// Runs the tool, and commits its changes of state only if it succeeds in time.
     pub(crate) async fn run(
         self,
         call: Arc<ToolCall>,
@@ -99,7 +99,7 @@ impl LiveTool {
     }
 }
 
-/// Commits what a tool changed; in a stored session, with what it had read.
+/// Commits the changes of a tool; in a stored session, guarded by the values that it read.
 fn commit(view: &State, changes: Option<Weak<Changes>>) -> Result<(), String> {
     match changes.map(|changes| changes.upgrade()) {
         None => view.try_commit().map_err(|error| error.to_string()),
@@ -114,7 +114,7 @@ impl std::fmt::Debug for LiveTool {
     }
 }
 
-/// What a tool sees.
+/// The context of a tool call.
 #[derive(Debug, Clone)]
 pub struct ToolContext {
     state: State,
@@ -122,8 +122,8 @@ pub struct ToolContext {
 }
 
 impl ToolContext {
-    /// The session's state. What the tool writes is committed when it succeeds, and forgotten when
-    /// it fails, takes too long or is cancelled.
+    /// The session's state. The tool's changes are committed when it succeeds, and discarded when
+    /// it fails, times out or is cancelled.
     pub fn state(&self) -> &State {
         &self.state
     }

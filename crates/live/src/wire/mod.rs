@@ -1,6 +1,7 @@
-//! Gemini Live on the wire: what is sent, what arrives, and how both are spelled.
+//! The wire format of Gemini Live: the messages of the client and of the server.
 //!
-//! To add a message: its shape in `server.rs` or `client.rs`, its golden frame in `tests/wire.rs`.
+//! To add a message: its type in `server.rs` or `client.rs`, its golden frame in
+//! `tests/live/wire.rs`.
 
 mod client;
 mod lenient;

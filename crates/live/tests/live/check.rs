@@ -71,9 +71,9 @@ scenarios! {
         let all = problems.join("\n");
         for told in [
             "the model has no name", "cannot be called \"user\"", "temperature", "top_p", "top_k", "max_output_tokens",
-            "voice is of no use", "affective", "proactive", "target must be below", "greeting is empty", "input rate",
-            "leave the transcription", "the keepalive", "the time to send", "the time to connect", "agree to the setup",
-            "first pause", "\"no spaces\"", "two tools are called \"twice\"", "no time to run", "\"nowhere\"", "is terminal",
+            "voice has no effect", "affective", "proactive", "target must be below", "greeting is empty", "input rate",
+            "leave the transcription", "the keepalive", "the time to send", "the time to connect", "accept the setup",
+            "first pause", "\"no spaces\"", "two tools are called \"twice\"", "the timeout of the tool", "the timeout of the extractor", "\"nowhere\"", "is terminal",
             "\"unknown\"", "two phases", "a phase has no name", "initial phase \"b\"", "in a circle: app:z, x, y", "without a prefix",
             "declared twice", "a watch has no key", "at least one turn", "a rate needs", "a sustained pattern",
             "must see at least one turn", "an interval of", "two extractors", "an extractor has no name",

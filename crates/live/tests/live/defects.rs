@@ -282,7 +282,7 @@ scenarios! {
 
     async fn w9_a_frame_that_cannot_be_read_is_an_event() {
         let mut session = connect(Script::new().send_text("{\"serverContent\": {"), |live| live).await;
-        assert!(session.error().await.contains("no JSON"));
+        assert!(session.error().await.contains("not JSON"));
     }
 
     /// The session itself sees everything, however slow a reader is; a slow reader is told what it

@@ -72,9 +72,9 @@ scenarios! {
         assert_eq!(session.handle.extracted::<Value>("caller").unwrap(), Some(json!({"name": null, "age": 36})));
     }
 
-    async fn what_is_no_json_does_not_fit_or_is_not_accepted_changes_nothing() {
+    async fn an_answer_that_is_not_json_does_not_fit_or_is_not_accepted_changes_nothing() {
         for (answer, problem) in [
-            ("I do not know", "no JSON"),
+            ("I do not know", "did not answer with JSON"),
             (r#"{"age": "old"}"#, "does not fit"),
             (r#"{"name": "Ada", "age": 7}"#, "too young"),
         ] {
