@@ -10,8 +10,8 @@ use serde_json::Value;
 use sessile_state::State;
 
 use crate::handle::LiveHandle;
-use crate::tool_call::{ToolCall, ToolResponse};
-use crate::transcript::Turn;
+use crate::tool_call::{LiveToolCall, ToolResponse};
+use crate::transcript::LiveTurn;
 
 /// Called one after the other on the control lane, which waits for each.
 #[derive(Default)]
@@ -19,7 +19,7 @@ pub(crate) struct Callbacks {
     pub(crate) connected: Option<Callback<LiveHandle>>,
     pub(crate) disconnected: Option<Callback<Option<Arc<str>>>>,
     pub(crate) interrupted: Option<Callback<State>>,
-    pub(crate) turn_complete: Option<Callback<(Arc<Turn>, State)>>,
+    pub(crate) turn_complete: Option<Callback<(Arc<LiveTurn>, State)>>,
     pub(crate) go_away: Option<Callback<Option<Duration>>>,
     pub(crate) error: Option<Callback<Arc<str>>>,
     pub(crate) extracted: Option<Callback<(Arc<str>, Arc<Value>)>>,
@@ -28,7 +28,7 @@ pub(crate) struct Callbacks {
     pub(crate) before_tool_response: Option<BeforeToolResponse>,
 }
 
-type OnToolCall = Callback<(Vec<ToolCall>, State), Option<Vec<ToolResponse>>>;
+type OnToolCall = Callback<(Vec<LiveToolCall>, State), Option<Vec<ToolResponse>>>;
 type BeforeToolResponse = Callback<(Vec<ToolResponse>, State), Vec<ToolResponse>>;
 
 /// An asynchronous function of one argument.

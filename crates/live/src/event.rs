@@ -6,8 +6,8 @@ use serde_json::Value;
 use sessile_state::SharedValue;
 
 use crate::phase::PhaseChange;
-use crate::tool_call::{ToolCall, ToolOutcome, ToolResponse};
-use crate::transcript::Turn;
+use crate::tool_call::{LiveToolCall, ToolOutcome, ToolResponse};
+use crate::transcript::LiveTurn;
 use crate::wire::{TokenUsage, WirePhase};
 
 /// Something that happened in a live session. Clones share audio and text.
@@ -69,9 +69,9 @@ pub enum LiveEvent {
     TurnComplete,
     /// Everything that follows from the end of a turn is done and, if the session is attached to a
     /// stored one, committed.
-    TurnEnd(Arc<Turn>),
+    TurnEnd(Arc<LiveTurn>),
     /// The model calls a tool.
-    ToolCall(Arc<ToolCall>),
+    ToolCall(Arc<LiveToolCall>),
     /// A tool call was answered.
     ToolAnswered {
         /// The answer.

@@ -11,7 +11,7 @@ use crate::error::LiveError;
 use crate::inbox::Control;
 use crate::phase::PhaseChange;
 use crate::shared::Shared;
-use crate::transcript::Turn;
+use crate::transcript::LiveTurn;
 use crate::wire;
 use crate::wire::WirePhase;
 
@@ -173,7 +173,7 @@ impl LiveHandle {
     }
 
     /// The last turns that ended, at most 50, oldest first.
-    pub fn turns(&self, count: usize) -> Vec<Arc<Turn>> {
+    pub fn turns(&self, count: usize) -> Vec<Arc<LiveTurn>> {
         self.shared.conversation.transcript().last(count)
     }
 

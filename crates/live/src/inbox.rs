@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::error::LiveError;
-use crate::tool_call::ToolCall;
+use crate::tool_call::LiveToolCall;
 
 /// A message to the control lane.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(crate) enum Control {
     /// The model wrote or said this.
     ModelText(Arc<str>),
     ToolCalls {
-        calls: Vec<ToolCall>,
+        calls: Vec<LiveToolCall>,
         /// The number of the conversation that they belong to, see `Wire::conversation`.
         conversation: u64,
     },

@@ -46,13 +46,13 @@ pub use link::Reconnect;
 pub use pattern::{Pattern, PatternOf};
 pub use phase::{Phase, PhaseChange, PhaseTrigger};
 pub use scripted::{Script, ScriptedServer};
-pub use tool::{LiveTool, ToolContext};
-pub use tool_call::{Scheduling, ToolCall, ToolOutcome, ToolResponse};
-pub use transcript::{Turn, TurnItem};
+pub use tool::{LiveTool, LiveToolContext};
+pub use tool_call::{LiveToolCall, Scheduling, ToolOutcome, ToolResponse};
+pub use transcript::{LiveTurn, TurnItem};
 pub use transport::{
     Connection, FrameReceiver, FrameSender, Platform, Received, Transport, TransportError, WebSocket,
 };
-pub use watch::{Change, Watch, WatchOn};
+pub use watch::{KeyWatch, WatchOn, WatchedChange};
 pub use wire::{
     ActivityHandling, MediaResolution, Modality, Sensitivity, TokenUsage, TurnCoverage, VoiceDetection,
     WirePhase,

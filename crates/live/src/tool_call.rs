@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 /// A call of a tool.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct ToolCall {
+pub struct LiveToolCall {
     /// Matches the answer to the call.
     pub id: String,
     /// The tool.
@@ -28,12 +28,12 @@ pub struct ToolResponse {
 
 impl ToolResponse {
     /// The answer to a call.
-    pub fn new(call: &ToolCall, response: impl Into<Value>) -> Self {
+    pub fn new(call: &LiveToolCall, response: impl Into<Value>) -> Self {
         Self { id: call.id.clone(), name: call.name.clone(), response: response.into(), scheduling: None }
     }
 
     /// The answer to a call that failed.
-    pub fn error(call: &ToolCall, reason: impl std::fmt::Display) -> Self {
+    pub fn error(call: &LiveToolCall, reason: impl std::fmt::Display) -> Self {
         Self::new(call, serde_json::json!({"error": reason.to_string()}))
     }
 }

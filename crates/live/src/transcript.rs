@@ -1,12 +1,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::tool_call::{ToolCall, ToolResponse};
+use crate::tool_call::{LiveToolCall, ToolResponse};
 
 /// One turn of a conversation: its messages and tool calls, in order.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Turn {
+pub struct LiveTurn {
     /// Its number, from 1.
     pub number: u32,
     /// What happened, in order.
@@ -24,12 +24,12 @@ pub enum TurnItem {
     /// The model said or wrote this.
     Model(String),
     /// The model called a tool.
-    Call(Arc<ToolCall>),
+    Call(Arc<LiveToolCall>),
     /// A tool call was answered.
     Answer(Arc<ToolResponse>),
 }
 
-impl Turn {
+impl LiveTurn {
     /// The whole text of the user.
     pub fn user(&self) -> String {
         self.said(|item| match item {
@@ -59,8 +59,8 @@ impl Turn {
 /// The current turn, and the last ones before it.
 #[derive(Debug, Default)]
 pub(crate) struct Transcript {
-    current: Turn,
-    past: VecDeque<Arc<Turn>>,
+    current: LiveTurn,
+    past: VecDeque<Arc<LiveTurn>>,
 }
 
 /// How many past turns are kept, so that memory stays bounded however long a session lasts.
@@ -83,7 +83,7 @@ impl Transcript {
         }
     }
 
-    pub(crate) fn call(&mut self, call: Arc<ToolCall>) {
+    pub(crate) fn call(&mut self, call: Arc<LiveToolCall>) {
         self.current.items.push(TurnItem::Call(call));
     }
 
@@ -96,8 +96,8 @@ impl Transcript {
     }
 
     /// Ends the current turn. An empty one is not kept.
-    pub(crate) fn end(&mut self, number: u32) -> Arc<Turn> {
-        let turn = Arc::new(Turn { number, ..std::mem::take(&mut self.current) });
+    pub(crate) fn end(&mut self, number: u32) -> Arc<LiveTurn> {
+        let turn = Arc::new(LiveTurn { number, ..std::mem::take(&mut self.current) });
         if !turn.is_empty() {
             if self.past.len() == KEPT {
                 self.past.pop_front();
@@ -108,12 +108,12 @@ impl Transcript {
     }
 
     /// The last turns that ended, oldest first.
-    pub(crate) fn last(&self, count: usize) -> Vec<Arc<Turn>> {
+    pub(crate) fn last(&self, count: usize) -> Vec<Arc<LiveTurn>> {
         self.past.iter().skip(self.past.len().saturating_sub(count)).cloned().collect()
     }
 
     /// The last turns including the current one.
-    pub(crate) fn last_with_current(&self, count: usize) -> Vec<Arc<Turn>> {
+    pub(crate) fn last_with_current(&self, count: usize) -> Vec<Arc<LiveTurn>> {
         if self.current.is_empty() {
             return self.last(count);
         }

@@ -9,13 +9,13 @@ use sessile_state::{SharedValue, State};
 /// Watches one key, and runs an action when it changes in a certain way.
 ///
 /// ```
-/// use sessile_live::Watch;
+/// use sessile_live::KeyWatch;
 ///
-/// let watch = Watch::on("failed_attempts").crossed_above(3.0).then(|change| async move {
+/// let watch = KeyWatch::on("failed_attempts").crossed_above(3.0).then(|change| async move {
 ///     change.state.set("escalate", true);
 /// });
 /// ```
-pub struct Watch {
+pub struct KeyWatch {
     key: String,
     test: Test,
     concurrent: bool,
@@ -23,12 +23,12 @@ pub struct Watch {
 }
 
 type Test = Box<dyn Fn(Option<&Value>, Option<&Value>) -> bool + Send + Sync>;
-type Action = Box<dyn Fn(Change) -> BoxFuture<'static, ()> + Send + Sync>;
+type Action = Box<dyn Fn(WatchedChange) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// The change of a watched key since the last check.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Change {
+pub struct WatchedChange {
     /// The key.
     pub key: String,
     /// The value before; `None` if it was absent.
@@ -39,7 +39,7 @@ pub struct Change {
     pub state: State,
 }
 
-impl Watch {
+impl KeyWatch {
     /// Watches this key: every change, unless a condition is added.
     pub fn on(key: impl Into<String>) -> WatchOn {
         WatchOn { key: key.into(), test: Box::new(|_, _| true), concurrent: false }
@@ -121,16 +121,16 @@ impl WatchOn {
     /// The action to run.
     pub fn then<Fut: Future<Output = ()> + Send + 'static>(
         self,
-        action: impl Fn(Change) -> Fut + Send + Sync + 'static,
-    ) -> Watch {
+        action: impl Fn(WatchedChange) -> Fut + Send + Sync + 'static,
+    ) -> KeyWatch {
         let action: Action = Box::new(move |change| action(change).boxed());
-        Watch { key: self.key, test: self.test, concurrent: self.concurrent, action }
+        KeyWatch { key: self.key, test: self.test, concurrent: self.concurrent, action }
     }
 }
 
-impl std::fmt::Debug for Watch {
+impl std::fmt::Debug for KeyWatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Watch").field("key", &self.key).finish_non_exhaustive()
+        f.debug_struct("KeyWatch").field("key", &self.key).finish_non_exhaustive()
     }
 }
 
@@ -146,7 +146,7 @@ fn number(value: Option<&Value>) -> Option<f64> {
 
 /// The watches of a session, and the values of their keys at the last check.
 pub(crate) struct Watches {
-    watches: Vec<Watch>,
+    watches: Vec<KeyWatch>,
     /// The watched keys, sorted and unique: differences come in the same order.
     keys: Vec<String>,
     seen: BTreeMap<String, SharedValue>,
@@ -163,7 +163,7 @@ pub(crate) struct Triggered {
 
 impl Watches {
     /// Watches that compare with the state as it is now.
-    pub(crate) fn new(watches: Vec<Watch>, state: &State) -> Self {
+    pub(crate) fn new(watches: Vec<KeyWatch>, state: &State) -> Self {
         let mut keys: Vec<_> = watches.iter().map(|watch| watch.key.clone()).collect();
         keys.sort();
         keys.dedup();
@@ -190,7 +190,7 @@ impl Watches {
                 continue;
             }
             let change =
-                Change { key: key.clone(), old: old.clone(), new: new.clone(), state: state.clone() };
+                WatchedChange { key: key.clone(), old: old.clone(), new: new.clone(), state: state.clone() };
             let action = (watch.action)(change);
             if watch.concurrent {
                 triggered.concurrent.push(action);

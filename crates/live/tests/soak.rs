@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use sessile_live::{
-    Live, LiveEvent, LiveTool, Pattern, Phase, Platform, Script, ScriptedServer, ToolContext, Watch,
+    KeyWatch, Live, LiveEvent, LiveTool, LiveToolContext, Pattern, Phase, Platform, Script, ScriptedServer,
     WebSocket,
 };
 use sessile_session::{EventWindow, Expect, MemoryStore, SessionKey, SessionService};
@@ -54,11 +54,11 @@ async fn talk(number: usize, turns: usize, url: String, service: SessionService)
         .keepalive(Duration::from_secs(600)) // a busy computer is no silent server
         .connect_timeout(Duration::from_secs(600), Duration::from_secs(600))
         .session(service.clone(), key.clone())
-        .tool(LiveTool::function("count", "", async |_: Nothing, ctx: ToolContext| {
+        .tool(LiveTool::function("count", "", async |_: Nothing, ctx: LiveToolContext| {
             Ok(ctx.state().try_modify("count", 0usize, |n| n + 1)?)
         }))
         .computed("double", ["count"], |state| Some(state.get::<usize>("count")? * 2))
-        .watch(Watch::on("double").then(move |_| {
+        .watch(KeyWatch::on("double").then(move |_| {
             seen.fetch_add(1, Ordering::SeqCst);
             async {}
         }))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use sessile_live::{Live, LiveHandle, Phase, Watch};
+use sessile_live::{KeyWatch, Live, LiveHandle, Phase};
 use tokio::sync::Mutex;
 
 use super::script::{Probe, Script, Waiting};
@@ -23,7 +23,9 @@ impl Contestant for LiveHandle {
                     })
                 });
                 let live = (0..WATCHES).fold(live, |live, number| {
-                    live.watch(Watch::on(format!("derived:double{}", number % VARIABLES)).then(|_| async {}))
+                    live.watch(
+                        KeyWatch::on(format!("derived:double{}", number % VARIABLES)).then(|_| async {}),
+                    )
                 });
                 let live = (0..PHASES).fold(live, |live, number| {
                     let next = (number + 1) % PHASES;

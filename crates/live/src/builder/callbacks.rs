@@ -10,8 +10,8 @@ use super::LiveBuilder;
 use crate::callbacks::{callback, callback2};
 use crate::event::LiveEvent;
 use crate::handle::LiveHandle;
-use crate::tool_call::{ToolCall, ToolResponse};
-use crate::transcript::Turn;
+use crate::tool_call::{LiveToolCall, ToolResponse};
+use crate::transcript::LiveTurn;
 use crate::wire::TokenUsage;
 
 /// Synchronous callbacks, called where frames are read. They must not block: the next frame waits
@@ -112,7 +112,7 @@ impl LiveBuilder {
     /// A turn has ended; extractors, watches and guards have seen it.
     pub fn on_turn_complete<Fut: Future<Output = ()> + Send + 'static>(
         mut self,
-        call: impl Fn(Arc<Turn>, State) -> Fut + Send + Sync + 'static,
+        call: impl Fn(Arc<LiveTurn>, State) -> Fut + Send + Sync + 'static,
     ) -> Self {
         self.callbacks.turn_complete = Some(callback2(call));
         self
@@ -159,7 +159,7 @@ impl LiveBuilder {
     /// not run; `None` runs all.
     pub fn on_tool_call<Fut: Future<Output = Option<Vec<ToolResponse>>> + Send + 'static>(
         mut self,
-        call: impl Fn(Vec<ToolCall>, State) -> Fut + Send + Sync + 'static,
+        call: impl Fn(Vec<LiveToolCall>, State) -> Fut + Send + Sync + 'static,
     ) -> Self {
         self.callbacks.tool_call = Some(callback2(call));
         self

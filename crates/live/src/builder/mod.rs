@@ -20,14 +20,14 @@ use crate::link::{Reconnect, Timing};
 use crate::pattern::Pattern;
 use crate::phase::{Instruction, Phase};
 use crate::tool::LiveTool;
-use crate::watch::Watch;
+use crate::watch::KeyWatch;
 use crate::wire::Setup;
 
 /// Live sessions.
 ///
 /// ```no_run
 /// use serde_json::json;
-/// use sessile_live::{Live, Watch};
+/// use sessile_live::{KeyWatch, Live};
 ///
 /// # async fn run() -> Result<(), sessile_live::LiveError> {
 /// let session = Live::builder()
@@ -41,7 +41,7 @@ use crate::wire::Setup;
 ///         }
 ///         responses
 ///     })
-///     .watch(Watch::on("identity_verified").became_true().then(|change| async move {
+///     .watch(KeyWatch::on("identity_verified").became_true().then(|change| async move {
 ///         change.state.set("greeting", "by name");
 ///     }))
 ///     .connect_google_ai("an API key")
@@ -117,7 +117,7 @@ pub struct LiveBuilder {
     callbacks: Callbacks,
     tools: Vec<LiveTool>,
     computed: Vec<Computed>,
-    watches: Vec<Watch>,
+    watches: Vec<KeyWatch>,
     patterns: Vec<Pattern>,
     phases: Vec<Phase>,
     initial_phase: Option<String>,

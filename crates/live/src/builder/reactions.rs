@@ -7,7 +7,7 @@ use crate::extract::Extractor;
 use crate::pattern::Pattern;
 use crate::phase::Phase;
 use crate::tool::LiveTool;
-use crate::watch::Watch;
+use crate::watch::KeyWatch;
 
 /// The tools of the session, and its reactions to state.
 impl LiveBuilder {
@@ -31,7 +31,7 @@ impl LiveBuilder {
     }
 
     /// Adds a watch. Watches run in the order in which they were added.
-    pub fn watch(mut self, watch: Watch) -> Self {
+    pub fn watch(mut self, watch: KeyWatch) -> Self {
         self.watches.push(watch);
         self
     }

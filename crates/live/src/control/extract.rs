@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::ControlLane;
 use crate::event::LiveEvent;
 use crate::extract::{Extractor, Trigger};
-use crate::transcript::Turn;
+use crate::transcript::LiveTurn;
 
 impl ControlLane {
     /// Runs the extractors with a trigger concurrently, waits for all, and commits their values in
@@ -49,7 +49,7 @@ impl ControlLane {
         }
     }
 
-    fn window(&self, extractor: &Extractor) -> Vec<Arc<Turn>> {
+    fn window(&self, extractor: &Extractor) -> Vec<Arc<LiveTurn>> {
         let transcript = self.shared.conversation.transcript();
         match extractor.trigger {
             Trigger::EveryTurn | Trigger::Interval(_) => transcript.last(extractor.window),
@@ -58,7 +58,7 @@ impl ControlLane {
     }
 }
 
-async fn run(extractor: &Extractor, turns: &[Arc<Turn>]) -> Result<Value, String> {
+async fn run(extractor: &Extractor, turns: &[Arc<LiveTurn>]) -> Result<Value, String> {
     match tokio::time::timeout(extractor.timeout, extractor.source.extract(turns)).await {
         Ok(found) => found.map_err(|error| error.to_string()),
         Err(_) => Err(format!("the extractor did not finish within {:?}", extractor.timeout)),

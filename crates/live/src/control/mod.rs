@@ -27,7 +27,7 @@ use crate::phase::Instruction;
 use crate::shared::{EndReason, Shared};
 use crate::store::StoreLink;
 use crate::tool::LiveTool;
-use crate::transcript::Turn;
+use crate::transcript::LiveTurn;
 use crate::watch::Watches;
 use crate::wire;
 pub(crate) use phases::instruction;
@@ -49,7 +49,7 @@ pub(crate) struct ControlLane {
     pub(crate) greeting: Option<String>,
     pub(crate) store: Option<StoreLink>,
     /// A turn that has ended, but is not stored yet.
-    pub(crate) ending: Option<Arc<Turn>>,
+    pub(crate) ending: Option<Arc<LiveTurn>>,
     /// Complete turns, those of earlier connections included.
     pub(crate) turns: u32,
     /// Whether the session continues a stored one.

@@ -9,7 +9,7 @@ use super::ControlLane;
 use crate::event::LiveEvent;
 use crate::extract::Trigger;
 use crate::tool::{completed, overridden};
-use crate::tool_call::{ToolCall, ToolOutcome, ToolResponse};
+use crate::tool_call::{LiveToolCall, ToolOutcome, ToolResponse};
 use crate::wire;
 use crate::wire::WirePhase;
 
@@ -27,7 +27,7 @@ type Answer = (ToolResponse, ToolOutcome);
 
 /// The calls of one message, answered together. A background call is a batch of its own.
 struct Batch {
-    calls: Vec<Arc<ToolCall>>,
+    calls: Vec<Arc<LiveToolCall>>,
     answers: Vec<Option<Answer>>,
     tasks: Vec<Option<AbortHandle>>,
     background: bool,
@@ -48,7 +48,7 @@ impl ToolRuns {
         })
     }
 
-    fn open(&mut self, calls: Vec<Arc<ToolCall>>, background: bool, conversation: u64) -> u64 {
+    fn open(&mut self, calls: Vec<Arc<LiveToolCall>>, background: bool, conversation: u64) -> u64 {
         self.last_batch += 1;
         let count = calls.len();
         let (answers, tasks) = (vec![None; count], vec![None; count]);
@@ -81,7 +81,7 @@ impl ToolRuns {
     }
 
     /// Cancels the running calls that `chosen` selects; returns their batches.
-    fn stop(&mut self, reason: &str, chosen: impl Fn(&ToolCall) -> bool) -> Vec<u64> {
+    fn stop(&mut self, reason: &str, chosen: impl Fn(&LiveToolCall) -> bool) -> Vec<u64> {
         let mut touched = Vec::new();
         for (number, batch) in &mut self.batches {
             for (index, call) in batch.calls.iter().enumerate() {
@@ -103,7 +103,7 @@ impl ToolRuns {
 impl ControlLane {
     /// Answers the calls of one message: rejected by the phase, answered by the application, or by
     /// running the tools concurrently.
-    pub(super) async fn tool_calls(&mut self, calls: Vec<ToolCall>, conversation: u64) {
+    pub(super) async fn tool_calls(&mut self, calls: Vec<LiveToolCall>, conversation: u64) {
         for call in &calls {
             self.shared.conversation.transcript().call(Arc::new(call.clone()));
         }
@@ -159,7 +159,7 @@ impl ControlLane {
         self.finish(batch).await;
     }
 
-    fn start(&mut self, batch: u64, index: usize, tool: crate::LiveTool, call: Arc<ToolCall>) {
+    fn start(&mut self, batch: u64, index: usize, tool: crate::LiveTool, call: Arc<LiveToolCall>) {
         let changes = self.store.as_ref().map(|store| Arc::downgrade(store.changes()));
         let task = self.runs.tasks.spawn(tool.run(call, self.shared.state.clone(), changes));
         self.runs.calls.insert(task.id(), (batch, index));
@@ -247,14 +247,14 @@ impl ControlLane {
         }
     }
 
-    fn not_in_this_phase(&self, call: &ToolCall) -> String {
+    fn not_in_this_phase(&self, call: &LiveToolCall) -> String {
         let phases = self.shared.conversation.phases();
         let phase = phases.as_ref().and_then(|phases| phases.current()).unwrap_or_default();
         format!("the tool {:?} cannot be used in the phase {phase:?} of the conversation", call.name)
     }
 
     /// Writes the `bg:` keys of a background tool.
-    fn note_background(&self, call: &ToolCall, note: BackgroundNote<'_>, problems: &mut Vec<String>) {
+    fn note_background(&self, call: &LiveToolCall, note: BackgroundNote<'_>, problems: &mut Vec<String>) {
         let key = |what: &str| format!("bg:{}_{what}", call.name);
         let view = self.shared.state.with_delta_tracking();
         let written = match note {

@@ -9,7 +9,7 @@ use super::ControlLane;
 use crate::event::LiveEvent;
 use crate::extract::Trigger;
 use crate::store::keys;
-use crate::transcript::Turn;
+use crate::transcript::LiveTurn;
 
 /// The timeout of the store at the end of a turn. What is not stored by then is retried at the end
 /// of the next turn.
@@ -60,7 +60,7 @@ impl ControlLane {
         self.store(&turn, false).await;
     }
 
-    async fn store(&mut self, turn: &Arc<Turn>, complete: bool) {
+    async fn store(&mut self, turn: &Arc<LiveTurn>, complete: bool) {
         let Some(store) = &mut self.store else { return };
         let problems = match timeout(STORE, store.commit(&self.shared, turn, complete)).await {
             Ok(problems) => problems,

@@ -12,7 +12,7 @@ use sessile_session::{BoxError, Content};
 
 use super::TurnExtractor;
 use crate::tool::schema;
-use crate::transcript::Turn;
+use crate::transcript::LiveTurn;
 
 /// Lets a model fill a type from the transcript.
 pub(super) struct FromModel {
@@ -32,7 +32,7 @@ impl FromModel {
         Self { model, prompt, schema, fields, check: |value| T::deserialize(value).map(drop) }
     }
 
-    fn request(&self, turns: &[Arc<Turn>]) -> ModelRequest {
+    fn request(&self, turns: &[Arc<LiveTurn>]) -> ModelRequest {
         let mut text = String::new();
         for turn in turns {
             for (speaker, text_of_turn) in [("User", turn.user()), ("Assistant", turn.model())] {
@@ -67,7 +67,7 @@ impl FromModel {
 
 #[async_trait]
 impl TurnExtractor for FromModel {
-    async fn extract(&self, turns: &[Arc<Turn>]) -> Result<Value, BoxError> {
+    async fn extract(&self, turns: &[Arc<LiveTurn>]) -> Result<Value, BoxError> {
         let mut answers = self.model.generate(self.request(turns), Streaming::Whole).await?;
         let mut last = None;
         while let Some(answer) = answers.next().await {

@@ -13,7 +13,7 @@ use sessile_agent::Model;
 use sessile_session::BoxError;
 use sessile_state::State;
 
-use crate::transcript::Turn;
+use crate::transcript::LiveTurn;
 use from_model::FromModel;
 
 /// Extracts a value from the last turns of a conversation.
@@ -24,7 +24,7 @@ pub trait TurnExtractor: Send + Sync {
     /// # Errors
     ///
     /// Any error; state does not change then.
-    async fn extract(&self, turns: &[Arc<Turn>]) -> Result<Value, BoxError>;
+    async fn extract(&self, turns: &[Arc<LiveTurn>]) -> Result<Value, BoxError>;
 }
 
 /// When an extractor runs.
@@ -143,7 +143,7 @@ impl Extractor {
     }
 
     /// Whether the user said enough words.
-    pub(crate) fn wants(&self, turns: &[Arc<Turn>]) -> bool {
+    pub(crate) fn wants(&self, turns: &[Arc<LiveTurn>]) -> bool {
         let said = turns.last().map(|turn| turn.user());
         said.is_some_and(|said| said.split_whitespace().count() >= self.min_words)
     }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::event::LiveEvent;
 use crate::inbox::Control;
 use crate::shared::Shared;
-use crate::tool_call::ToolCall;
+use crate::tool_call::LiveToolCall;
 use crate::wire::WirePhase;
 use crate::wire::{ServerFrame, VoiceActivity, decode};
 
@@ -50,7 +50,7 @@ impl Dispatch {
             self.shared.bus.emit(LiveEvent::Usage(*usage));
         }
         if let Some(calls) = frame.tool_call {
-            let calls = calls.function_calls.into_iter().map(|call| ToolCall {
+            let calls = calls.function_calls.into_iter().map(|call| LiveToolCall {
                 id: call.id,
                 name: call.name,
                 args: call.args.unwrap_or_default(),
@@ -181,7 +181,7 @@ impl Dispatch {
         self.text.push_str(text);
     }
 
-    async fn tool_calls(&self, calls: Vec<ToolCall>) {
+    async fn tool_calls(&self, calls: Vec<LiveToolCall>) {
         let shared = &self.shared;
         shared.conversation.gate.begin(&shared.state);
         shared.enter(WirePhase::ToolCallPending);

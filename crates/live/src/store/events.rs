@@ -6,8 +6,8 @@ use sessile_state::Recorded;
 
 use super::{StoreLink, Waiting};
 use crate::shared::Shared;
-use crate::tool_call::{ToolCall, ToolResponse};
-use crate::transcript::{Turn, TurnItem};
+use crate::tool_call::{LiveToolCall, ToolResponse};
+use crate::transcript::{LiveTurn, TurnItem};
 
 impl StoreLink {
     /// The events of a turn; the last one carries the changes of state. Changes that must be
@@ -15,7 +15,7 @@ impl StoreLink {
     pub(super) fn events(
         &self,
         shared: &Shared,
-        turn: &Turn,
+        turn: &LiveTurn,
         complete: bool,
         earlier: Vec<Recorded>,
         last: Recorded,
@@ -96,7 +96,7 @@ fn id(id: &str) -> Option<String> {
     (!id.is_empty()).then(|| id.to_owned())
 }
 
-fn function_call(call: &Arc<ToolCall>) -> FunctionCall {
+fn function_call(call: &Arc<LiveToolCall>) -> FunctionCall {
     let args = call.args.iter().map(|(name, value)| (name.clone(), value.clone().into()));
     FunctionCall {
         id: id(&call.id),

@@ -15,7 +15,7 @@ use sessile_state::{Delta, State};
 
 use crate::changes::Changes;
 use crate::shared::Shared;
-use crate::transcript::Turn;
+use crate::transcript::LiveTurn;
 
 /// The keys with which a session is restored.
 pub(crate) mod keys {
@@ -138,7 +138,7 @@ impl StoreLink {
 
     /// Stores a turn and its changes, and reads the changes of other writers. Returns the problems;
     /// what is not stored is retried with the next turn.
-    pub(crate) async fn commit(&mut self, shared: &Shared, turn: &Turn, complete: bool) -> Vec<String> {
+    pub(crate) async fn commit(&mut self, shared: &Shared, turn: &LiveTurn, complete: bool) -> Vec<String> {
         let mut problems = Vec::new();
         if let Some(handle) = shared.wire.resume_handle()
             && let Err(error) = shared.state.try_set(keys::RESUME_HANDLE, handle)

@@ -2,19 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use crate::tool_call::{ToolCall, ToolResponse};
+use crate::tool_call::{LiveToolCall, ToolResponse};
 
 /// The calls that a callback answered instead of the tool, by index. Answers to unknown calls and
 /// second answers are problems.
 pub(crate) fn overridden(
-    calls: &[ToolCall],
+    calls: &[LiveToolCall],
     answers: Vec<ToolResponse>,
     problems: &mut Vec<String>,
 ) -> BTreeMap<usize, ToolResponse> {
     let mut chosen = BTreeMap::new();
     for answer in answers {
         let fits =
-            |call: &ToolCall| call.id == answer.id && (!call.id.is_empty() || call.name == answer.name);
+            |call: &LiveToolCall| call.id == answer.id && (!call.id.is_empty() || call.name == answer.name);
         let index = (0..calls.len()).find(|index| fits(&calls[*index]) && !chosen.contains_key(index));
         match index {
             Some(index) => {
@@ -35,10 +35,10 @@ pub(crate) fn completed(
     changed: Vec<ToolResponse>,
     problems: &mut Vec<String>,
 ) -> Vec<ToolResponse> {
-    let as_call = |answer: &ToolResponse| ToolCall {
+    let as_call = |answer: &ToolResponse| LiveToolCall {
         id: answer.id.clone(),
         name: answer.name.clone(),
-        ..ToolCall::default()
+        ..LiveToolCall::default()
     };
     let calls: Vec<_> = answers.iter().map(as_call).collect();
     let mut changed = overridden(&calls, changed, problems);

@@ -12,7 +12,7 @@ use sessile_session::BoxError;
 use sessile_state::State;
 
 use crate::changes::Changes;
-use crate::tool_call::{Scheduling, ToolCall, ToolOutcome, ToolResponse};
+use crate::tool_call::{LiveToolCall, Scheduling, ToolOutcome, ToolResponse};
 pub(crate) use answers::{completed, overridden};
 use function::BoxedFunction;
 pub(crate) use function::schema;
@@ -20,7 +20,7 @@ pub(crate) use function::schema;
 /// A tool of a live session.
 ///
 /// ```
-/// use sessile_live::{LiveTool, Scheduling, ToolContext};
+/// use sessile_live::{LiveTool, LiveToolContext, Scheduling};
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Order {
@@ -28,7 +28,7 @@ pub(crate) use function::schema;
 ///     number: u32,
 /// }
 ///
-/// let find = LiveTool::function("find_order", "Finds an order", async |order: Order, ctx: ToolContext| {
+/// let find = LiveTool::function("find_order", "Finds an order", async |order: Order, ctx: LiveToolContext| {
 ///     ctx.state().try_set("order", order.number)?;
 ///     Ok(serde_json::json!({"found": true}))
 /// });
@@ -73,7 +73,7 @@ impl LiveTool {
     /// Runs the tool, and commits its changes of state only if it succeeds in time.
     pub(crate) async fn run(
         self,
-        call: Arc<ToolCall>,
+        call: Arc<LiveToolCall>,
         state: State,
         changes: Option<Weak<Changes>>,
     ) -> (ToolResponse, ToolOutcome) {
@@ -81,7 +81,7 @@ impl LiveTool {
             Some(changes) => changes.view(&state),
             None => state.with_delta_tracking(),
         };
-        let context = ToolContext { state: view.clone(), call: call.clone() };
+        let context = LiveToolContext { state: view.clone(), call: call.clone() };
         let result = tokio::time::timeout(self.timeout, (self.function)(context)).await;
         let (mut response, outcome) = match result {
             Ok(Ok(value)) => match commit(&view, changes) {
@@ -116,12 +116,12 @@ impl std::fmt::Debug for LiveTool {
 
 /// The context of a tool call.
 #[derive(Debug, Clone)]
-pub struct ToolContext {
+pub struct LiveToolContext {
     state: State,
-    call: Arc<ToolCall>,
+    call: Arc<LiveToolCall>,
 }
 
-impl ToolContext {
+impl LiveToolContext {
     /// The session's state. The tool's changes are committed when it succeeds, and discarded when
     /// it fails, times out or is cancelled.
     pub fn state(&self) -> &State {
@@ -129,7 +129,7 @@ impl ToolContext {
     }
 
     /// The call.
-    pub fn call(&self) -> &ToolCall {
+    pub fn call(&self) -> &LiveToolCall {
         &self.call
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use sessile_live::{
-    Extractor, LiveError, LiveTool, Pattern, Phase, Platform, Reconnect, Trigger, Turn, TurnExtractor, Watch,
-    WebSocket,
+    Extractor, KeyWatch, LiveError, LiveTool, LiveTurn, Pattern, Phase, Platform, Reconnect, Trigger,
+    TurnExtractor, WebSocket,
 };
 use sessile_session::BoxError;
 
@@ -18,7 +18,7 @@ struct Some1;
 
 #[async_trait::async_trait]
 impl TurnExtractor for Some1 {
-    async fn extract(&self, _: &[std::sync::Arc<Turn>]) -> Result<serde_json::Value, BoxError> {
+    async fn extract(&self, _: &[std::sync::Arc<LiveTurn>]) -> Result<serde_json::Value, BoxError> {
         Ok(json!(1))
     }
 }
@@ -59,7 +59,7 @@ scenarios! {
             .computed("y", ["x"], |_| Some(1))
             .computed("app:z", ["x"], |_| Some(1))
             .computed("app:z", ["x"], |_| Some(1))
-            .watch(Watch::on("").then(|_| async {}))
+            .watch(KeyWatch::on("").then(|_| async {}))
             .pattern(Pattern::turns(0, |_| true).then(|_| async {}))
             .pattern(Pattern::rate(0, Duration::ZERO, |_| true).then(|_| async {}))
             .pattern(Pattern::sustained(Duration::ZERO, |_| true).then(|_| async {}))

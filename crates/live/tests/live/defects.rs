@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use sessile_live::{
-    Extractor, LiveEvent, LiveTool, Phase, Scheduling, Script, ToolContext, Turn, TurnExtractor, Watch,
-    WirePhase,
+    Extractor, KeyWatch, LiveEvent, LiveTool, LiveToolContext, LiveTurn, Phase, Scheduling, Script,
+    TurnExtractor, WirePhase,
 };
 use sessile_session::{BoxError, EventWindow, MemoryStore, SessionKey, SessionService};
 use sessile_state::{State, StateError};
@@ -125,14 +125,14 @@ fn s15_scopes_modify_and_many_keys_change_at_one_moment() {
 struct Nothing {}
 
 fn sets(name: &'static str, key: &'static str) -> LiveTool {
-    LiveTool::function(name, "", move |_: Nothing, ctx: ToolContext| async move {
+    LiveTool::function(name, "", move |_: Nothing, ctx: LiveToolContext| async move {
         ctx.state().set(key, true);
         Ok(())
     })
 }
 
-fn notes(key: &'static str) -> Watch {
-    Watch::on(key).then(move |change| async move { change.state.set(format!("seen_{key}"), true) })
+fn notes(key: &'static str) -> KeyWatch {
+    KeyWatch::on(key).then(move |change| async move { change.state.set(format!("seen_{key}"), true) })
 }
 
 /// An extractor that keeps what it was given.
@@ -140,7 +140,7 @@ struct Keep(Arc<Mutex<Vec<(String, String)>>>);
 
 #[async_trait::async_trait]
 impl TurnExtractor for Keep {
-    async fn extract(&self, turns: &[Arc<Turn>]) -> Result<Value, BoxError> {
+    async fn extract(&self, turns: &[Arc<LiveTurn>]) -> Result<Value, BoxError> {
         let last = turns.last().ok_or("no turn")?;
         self.0.lock().unwrap().push((last.user(), last.model()));
         Ok(json!({}))
@@ -162,7 +162,7 @@ scenarios! {
 
     async fn s9_what_is_rolled_back_is_no_change() {
         let mut session = connect(Script::new().send(call("c", "fails", json!({}))).wait_for("toolResponse").send(turn_complete()), |live| {
-            live.watch(notes("key")).tool(LiveTool::function("fails", "", async |_: Nothing, ctx: ToolContext| {
+            live.watch(notes("key")).tool(LiveTool::function("fails", "", async |_: Nothing, ctx: LiveToolContext| {
                 ctx.state().set("key", 1);
                 Err::<(), _>("no".into())
             }))
@@ -175,7 +175,7 @@ scenarios! {
     /// However many writes come between two looks, the watch sees the change.
     async fn s11_no_change_is_missed_among_many_writes() {
         let mut session = connect(Script::new().send(call("c", "many", json!({}))).wait_for("toolResponse").send(turn_complete()), |live| {
-            live.watch(notes("needle")).tool(LiveTool::function("many", "", async |_: Nothing, ctx: ToolContext| {
+            live.watch(notes("needle")).tool(LiveTool::function("many", "", async |_: Nothing, ctx: LiveToolContext| {
                 ctx.state().set("needle", 1);
                 (0..5000).for_each(|n| ctx.state().set(format!("hay{n}"), n));
                 Ok(())

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use sessile_agent::Model;
-use sessile_live::{Extractor, LiveEvent, Phase, Script, Trigger, Turn, TurnExtractor};
+use sessile_live::{Extractor, LiveEvent, LiveTurn, Phase, Script, Trigger, TurnExtractor};
 use sessile_model::{Scripted, reply};
 use sessile_session::BoxError;
 
@@ -33,7 +33,7 @@ struct Echo(Arc<Mutex<Vec<String>>>);
 
 #[async_trait]
 impl TurnExtractor for Echo {
-    async fn extract(&self, turns: &[Arc<Turn>]) -> Result<Value, BoxError> {
+    async fn extract(&self, turns: &[Arc<LiveTurn>]) -> Result<Value, BoxError> {
         let seen = turns
             .iter()
             .map(|turn| format!("{}|{}", turn.user(), turn.model()))
@@ -48,7 +48,7 @@ struct Never;
 
 #[async_trait]
 impl TurnExtractor for Never {
-    async fn extract(&self, _: &[Arc<Turn>]) -> Result<Value, BoxError> {
+    async fn extract(&self, _: &[Arc<LiveTurn>]) -> Result<Value, BoxError> {
         std::future::pending().await
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use sessile_live::{LiveEvent, LiveTool, Phase, PhaseTrigger, Script, ToolContext, Watch};
+use sessile_live::{KeyWatch, LiveEvent, LiveTool, LiveToolContext, Phase, PhaseTrigger, Script};
 
 use crate::common::{call, connect, turn_complete};
 
@@ -11,7 +11,7 @@ use crate::common::{call, connect, turn_complete};
 struct Nothing {}
 
 fn mark(name: &'static str) -> LiveTool {
-    LiveTool::function(name, "", async move |_: Nothing, ctx: ToolContext| {
+    LiveTool::function(name, "", async move |_: Nothing, ctx: LiveToolContext| {
         ctx.state().try_set(&ctx.call().name, true)?;
         Ok(())
     })
@@ -46,7 +46,7 @@ scenarios! {
         let script = Script::new().send(call("c", "verify", json!({}))).wait_for("toolResponse").send(turn_complete());
         let mut session = connect(script, move |live| {
             live.tool(mark("verify"))
-                .watch(Watch::on("verify").became_true().then(|change| async move { change.state.set("trusted", true) }))
+                .watch(KeyWatch::on("verify").became_true().then(|change| async move { change.state.set("trusted", true) }))
                 .phase(
                     Phase::new("check")
                         .with_instruction("Check.")

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 use sessile_conformance::{Between, Call};
-use sessile_live::{LiveEvent, LiveTool, Phase, PhaseTrigger, Scheduling, Script, ToolContext};
+use sessile_live::{LiveEvent, LiveTool, LiveToolContext, Phase, PhaseTrigger, Scheduling, Script};
 use sessile_session::{
     BoxError, Commit, CreateSession, Event, EventActions, EventWindow, Expect, MemoryStore, OnOverwrite,
     SessionError, SessionKey, SessionService,
@@ -22,7 +22,7 @@ fn key() -> SessionKey {
 struct Nothing {}
 
 fn order() -> LiveTool {
-    LiveTool::function("order", "", async |_: Nothing, ctx: ToolContext| {
+    LiveTool::function("order", "", async |_: Nothing, ctx: LiveToolContext| {
         ctx.state().set("order", 7);
         ctx.state().set("user:orders", 1);
         ctx.state().set("temp:scratch", 1);
@@ -364,7 +364,7 @@ scenarios! {
     async fn what_cannot_be_stored_keeps_nothing_else_from_being_stored() {
         let service = SessionService::new(flaky(Arc::default()));
         service.create(CreateSession::new("desk", "ada").with_id("s1")).await.unwrap();
-        let note = LiveTool::function("note", "", async |note: Note, ctx: ToolContext| {
+        let note = LiveTool::function("note", "", async |note: Note, ctx: LiveToolContext| {
             ctx.state().set("note", note.text);
             ctx.state().modify("notes", 0, |count: u32| count + 1);
             Ok(json!({}))

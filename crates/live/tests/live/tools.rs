@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use sessile_live::{LiveEvent, LiveTool, Phase, Scheduling, Script, ToolContext, ToolOutcome, ToolResponse};
+use sessile_live::{
+    LiveEvent, LiveTool, LiveToolContext, Phase, Scheduling, Script, ToolOutcome, ToolResponse,
+};
 use sessile_session::{EventWindow, MemoryStore, SessionKey, SessionService};
 
 use crate::common::{Session, call, connect, connect_to, eventually, turn_complete};
@@ -14,14 +16,14 @@ use crate::common::{Session, call, connect, connect_to, eventually, turn_complet
 struct Nothing {}
 
 fn quick(name: &str) -> LiveTool {
-    LiveTool::function(name, "Answers at once", async |_: Nothing, ctx: ToolContext| {
+    LiveTool::function(name, "Answers at once", async |_: Nothing, ctx: LiveToolContext| {
         ctx.state().try_modify("runs", 0, |n| n + 1)?;
         Ok(json!({"done": ctx.call().id}))
     })
 }
 
 fn slow(name: &str) -> LiveTool {
-    LiveTool::function(name, "Never ends", async |_: Nothing, ctx: ToolContext| {
+    LiveTool::function(name, "Never ends", async |_: Nothing, ctx: LiveToolContext| {
         ctx.state().set("half_done", true);
         std::future::pending::<()>().await;
         Ok(json!({}))
@@ -61,7 +63,7 @@ scenarios! {
             live.tool(quick("quick"))
                 .tool(quick("forbidden"))
                 .tool(quick("overridden"))
-                .tool(LiveTool::function("fails", "", async |_: Nothing, ctx: ToolContext| {
+                .tool(LiveTool::function("fails", "", async |_: Nothing, ctx: LiveToolContext| {
                     ctx.state().set("failed_write", 1);
                     Err::<(), _>("no luck".into())
                 }))

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use sessile_live::{LiveEvent, LiveTool, Script, ToolContext, TurnItem};
+use sessile_live::{LiveEvent, LiveTool, LiveToolContext, Script, TurnItem};
 
 use crate::common::{call, connect, said, spoke, turn_complete, wrote};
 
@@ -22,7 +22,7 @@ scenarios! {
             .send(wrote("next"))
             .send(turn_complete());
         let mut session = connect(script, |live| {
-            live.tool(LiveTool::function("note", "", async |_: Nothing, ctx: ToolContext| {
+            live.tool(LiveTool::function("note", "", async |_: Nothing, ctx: LiveToolContext| {
                 ctx.state().turn().set("noted", 1);
                 Ok(())
             }))

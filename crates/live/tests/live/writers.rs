@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use sessile_live::{LiveEvent, LiveTool, Script, ToolContext};
+use sessile_live::{LiveEvent, LiveTool, LiveToolContext, Script};
 use sessile_session::{
     CreateSession, Event, EventActions, EventWindow, MemoryStore, OnOverwrite, ScopeKey, SessionKey,
     SessionService, StateWrite,
@@ -173,7 +173,7 @@ scenarios! {
 
 /// A tool that adds one to the user's points in one of the ways, once all have read.
 fn counting(how: fn(&State), all_have_read: Arc<Barrier>) -> LiveTool {
-    LiveTool::function("count", "", move |_: Nothing, ctx: ToolContext| {
+    LiveTool::function("count", "", move |_: Nothing, ctx: LiveToolContext| {
         let all_have_read = all_have_read.clone();
         async move {
             how(ctx.state());
@@ -287,7 +287,7 @@ scenarios! {
         let service = memory();
         let script = Script::new().send(call("c", "wait", json!({}))).wait_for("toolResponse").send(turn_complete());
         let mut session = connect(script, |live| {
-            live.session(service.clone(), key("s1")).tool(LiveTool::function("wait", "", async |_: Nothing, ctx: ToolContext| {
+            live.session(service.clone(), key("s1")).tool(LiveTool::function("wait", "", async |_: Nothing, ctx: LiveToolContext| {
                 while !ctx.state().contains("go") {
                     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
                 }
@@ -309,7 +309,7 @@ scenarios! {
         let script = Script::new().send(call("c", "spend", json!({}))).wait_for("toolResponse").send(turn_complete())
             .wait_for("clientContent").send(turn_complete());
         let mut session = connect(script, |live| {
-            live.session(service.clone(), key("s1")).tool(LiveTool::function("spend", "", async |_: Nothing, ctx: ToolContext| {
+            live.session(service.clone(), key("s1")).tool(LiveTool::function("spend", "", async |_: Nothing, ctx: LiveToolContext| {
                 ctx.state().try_add("user:points", -1)?;
                 Ok(json!({}))
             }))
