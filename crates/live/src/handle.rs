@@ -12,8 +12,7 @@ use crate::inbox::Control;
 use crate::phase::PhaseChange;
 use crate::shared::Shared;
 use crate::transcript::LiveTurn;
-use crate::wire;
-use crate::wire::WirePhase;
+use crate::wire::{self, WirePhase};
 
 /// A live session. Clones are the same session; it ends when the last of them is dropped.
 #[derive(Clone)]

@@ -48,7 +48,7 @@ pub(crate) enum Control {
 #[derive(Clone)]
 pub(crate) struct Inbox {
     sender: mpsc::UnboundedSender<(Control, Paced)>,
-    room: Arc<Semaphore>,
+    capacity: Arc<Semaphore>,
     /// Whether a tick is in the queue: one is enough.
     ticked: Arc<AtomicBool>,
 }
@@ -56,7 +56,7 @@ pub(crate) struct Inbox {
 /// The receiving end of the queue.
 pub(crate) struct Messages {
     receiver: mpsc::UnboundedReceiver<(Control, Paced)>,
-    room: Arc<Semaphore>,
+    capacity: Arc<Semaphore>,
     ticked: Arc<AtomicBool>,
 }
 
@@ -64,20 +64,20 @@ pub(crate) struct Messages {
 type Paced = bool;
 
 /// How many messages of the network may be queued.
-const ROOM: usize = 1024;
+const CAPACITY: usize = 1024;
 
 pub(crate) fn inbox() -> (Inbox, Messages) {
     let (sender, receiver) = mpsc::unbounded_channel();
-    let room = Arc::new(Semaphore::new(ROOM));
+    let capacity = Arc::new(Semaphore::new(CAPACITY));
     let ticked = Arc::new(AtomicBool::new(false));
-    let inbox = Inbox { sender, room: room.clone(), ticked: ticked.clone() };
-    (inbox, Messages { receiver, room, ticked })
+    let inbox = Inbox { sender, capacity: capacity.clone(), ticked: ticked.clone() };
+    (inbox, Messages { receiver, capacity, ticked })
 }
 
 impl Inbox {
     /// Queues a message from the network, when there is capacity.
     pub(crate) async fn send(&self, message: Control) {
-        if let Ok(permit) = self.room.acquire().await {
+        if let Ok(permit) = self.capacity.acquire().await {
             permit.forget();
             self.put(message, true);
         }
@@ -106,7 +106,7 @@ impl Messages {
     pub(crate) async fn next(&mut self) -> Option<Control> {
         let (message, paced) = self.receiver.recv().await?;
         if paced {
-            self.room.add_permits(1);
+            self.capacity.add_permits(1);
         }
         if matches!(message, Control::Tick) {
             self.ticked.store(false, Ordering::Relaxed);
@@ -118,6 +118,6 @@ impl Messages {
 /// Wakes senders that wait for capacity: the lane has ended, so there will never be any.
 impl Drop for Messages {
     fn drop(&mut self) {
-        self.room.close();
+        self.capacity.close();
     }
 }

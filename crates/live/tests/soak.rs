@@ -19,7 +19,7 @@ fn number(variable: &str, default: usize) -> usize {
     std::env::var(variable).ok().map_or(default, |text| text.parse().expect("a number"))
 }
 
-/// Resident memory in bytes, where the system tells.
+/// Resident memory in bytes, where the operating system reports it.
 fn memory() -> Option<usize> {
     let pages = std::fs::read_to_string("/proc/self/statm").ok()?;
     Some(pages.split(' ').nth(1)?.parse::<usize>().ok()? * 4096)
@@ -51,7 +51,7 @@ async fn talk(number: usize, turns: usize, url: String, service: SessionService)
     let [audio, heard, watched, ended] = counts.clone();
     let seen = watched.clone();
     let session = Live::builder()
-        .keepalive(Duration::from_secs(600)) // a busy computer is no silent server
+        .keepalive(Duration::from_secs(600)) // on a busy machine the server may seem silent
         .connect_timeout(Duration::from_secs(600), Duration::from_secs(600))
         .session(service.clone(), key.clone())
         .tool(LiveTool::function("count", "", async |_: Nothing, ctx: LiveToolContext| {

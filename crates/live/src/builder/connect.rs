@@ -54,8 +54,7 @@ impl LiveBuilder {
     ///
     /// # Errors
     ///
-    /// - [`LiveError::Invalid`] with every problem of the configuration; nothing was connected
-    /// then;
+    /// - [`LiveError::Invalid`] with every problem of the configuration; nothing was connected;
     /// - [`LiveError::Session`] if the stored session cannot be read or created;
     /// - [`LiveError::Transport`], [`LiveError::Refused`] or [`LiveError::Timeout`] if the server
     ///   cannot be reached, rejects the session or does not answer;

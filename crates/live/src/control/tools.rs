@@ -10,8 +10,7 @@ use crate::event::LiveEvent;
 use crate::extract::Trigger;
 use crate::tool::{completed, overridden};
 use crate::tool_call::{LiveToolCall, ToolOutcome, ToolResponse};
-use crate::wire;
-use crate::wire::WirePhase;
+use crate::wire::{self, WirePhase};
 
 /// The tools that run, and the messages whose calls they answer.
 #[derive(Default)]

@@ -9,8 +9,7 @@ use crate::event::LiveEvent;
 use crate::inbox::Control;
 use crate::shared::Shared;
 use crate::tool_call::LiveToolCall;
-use crate::wire::WirePhase;
-use crate::wire::{ServerFrame, VoiceActivity, decode};
+use crate::wire::{ServerFrame, VoiceActivity, WirePhase, decode};
 
 /// Passes the content of frames to signals, callbacks and subscribers at once, and to the control
 /// lane what takes time, all in the order of the wire.

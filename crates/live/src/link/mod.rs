@@ -19,8 +19,7 @@ use crate::event::LiveEvent;
 use crate::inbox::Control;
 use crate::shared::{EndReason, Shared};
 use crate::transport::Transport;
-use crate::wire::WirePhase;
-use crate::wire::{Outgoing, Setup};
+use crate::wire::{Outgoing, Setup, WirePhase};
 use dispatch::Dispatch;
 use serve::End;
 

@@ -3,8 +3,7 @@ use tokio::time::timeout;
 use super::Link;
 use crate::error::LiveError;
 use crate::transport::{Connection, Received};
-use crate::wire::WirePhase;
-use crate::wire::{SetupFacts, decode};
+use crate::wire::{SetupFacts, WirePhase, decode};
 
 /// A connection whose setup the server accepted.
 pub(crate) struct Opened {

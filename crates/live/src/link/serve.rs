@@ -11,8 +11,7 @@ use super::dispatch::Dispatch;
 use super::{Link, Timing};
 use crate::shared::Shared;
 use crate::transport::{Connection, FrameReceiver, FrameSender, Received, TransportError};
-use crate::wire::Outgoing;
-use crate::wire::WirePhase;
+use crate::wire::{Outgoing, WirePhase};
 
 /// Why serving a connection ended.
 pub(super) enum End {

@@ -1,4 +1,4 @@
-//! What is wrong with a description is told at once and whole, before anything is connected.
+//! Every problem of a configuration is reported before anything is connected.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn tool(name: &str) -> LiveTool {
 }
 
 scenarios! {
-    async fn every_problem_is_told_at_once() {
+    async fn every_problem_is_reported_together() {
         let live = builder()
             .model(" ")
             .name("user")
@@ -69,7 +69,7 @@ scenarios! {
         let error = live.connect(WebSocket::new(Platform::GoogleAi, "ws://127.0.0.1:1")).await.unwrap_err();
         let LiveError::Invalid { problems } = error else { panic!("{error}") };
         let all = problems.join("\n");
-        for told in [
+        for problem in [
             "the model has no name", "cannot be called \"user\"", "temperature", "top_p", "top_k", "max_output_tokens",
             "voice has no effect", "affective", "proactive", "target must be below", "greeting is empty", "input rate",
             "leave the transcription", "the keepalive", "the time to send", "the time to connect", "accept the setup",
@@ -78,11 +78,11 @@ scenarios! {
             "declared twice", "a watch has no key", "at least one turn", "a rate needs", "a sustained pattern",
             "must see at least one turn", "an interval of", "two extractors", "an extractor has no name",
         ] {
-            assert!(all.contains(told), "{told:?} is not told in:\n{all}");
+            assert!(all.contains(problem), "{problem:?} is not reported in:\n{all}");
         }
     }
 
-    async fn an_instruction_that_needs_a_missing_key_is_told_before_connecting() {
+    async fn an_instruction_that_needs_a_missing_key_is_reported_before_connecting() {
         let live = builder().instruction("Talk to {user:name}.");
         let error = live.connect(WebSocket::new(Platform::GoogleAi, "ws://127.0.0.1:1")).await.unwrap_err();
         assert!(matches!(&error, LiveError::Invalid { problems } if problems[0].contains("user:name")), "{error}");

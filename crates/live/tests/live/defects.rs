@@ -160,7 +160,7 @@ scenarios! {
         assert_eq!(session.state().get::<bool>("seen_risk"), Some(true));
     }
 
-    async fn s9_what_is_rolled_back_is_no_change() {
+    async fn s9_a_change_that_is_rolled_back_is_not_seen_by_a_watch() {
         let mut session = connect(Script::new().send(call("c", "fails", json!({}))).wait_for("toolResponse").send(turn_complete()), |live| {
             live.watch(notes("key")).tool(LiveTool::function("fails", "", async |_: Nothing, ctx: LiveToolContext| {
                 ctx.state().set("key", 1);

@@ -1,4 +1,4 @@
-//! Extractors: a model reads what was said, and fills state.
+//! Extractors: a model reads the transcript, and fills state.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -28,7 +28,7 @@ fn one_turn() -> Script {
     Script::new().send(said("I am Ada")).send(spoke("Hello")).send(turn_complete())
 }
 
-/// An extractor that tells what it was given.
+/// An extractor that returns its input.
 struct Echo(Arc<Mutex<Vec<String>>>);
 
 #[async_trait]
@@ -141,7 +141,7 @@ scenarios! {
         assert_eq!(seen[4], ["one|;two words|"]);
     }
 
-    async fn an_extraction_is_told_and_guards_see_it_in_the_same_turn() {
+    async fn an_extraction_is_reported_and_guards_see_it_in_the_same_turn() {
         let model = answers(&[r#"{"name": "Ada"}"#]);
         let told = Arc::new(Mutex::new(Vec::new()));
         let note = told.clone();

@@ -40,7 +40,7 @@ scenarios! {
         assert_eq!((change.from.as_deref(), change.trigger), (None, PhaseTrigger::Start));
     }
 
-    async fn guards_are_looked_at_after_watches_and_the_model_is_told() {
+    async fn guards_are_checked_after_watches_and_the_model_gets_the_new_instruction() {
         let order = Arc::new(Mutex::new(Vec::new()));
         let (exit, enter) = (order.clone(), order.clone());
         let script = Script::new().send(call("c", "verify", json!({}))).wait_for("toolResponse").send(turn_complete());

@@ -15,7 +15,7 @@ struct Set {
     value: Value,
 }
 
-/// A tool that writes what it is told.
+/// A tool that sets the key of its arguments.
 fn set() -> LiveTool {
     LiveTool::function("set", "Sets a key", async |args: Set, ctx: LiveToolContext| {
         ctx.state().try_set(args.key, args.value)?;
@@ -104,7 +104,7 @@ scenarios! {
         assert_eq!(*runs.lock().unwrap(), 2); // at the beginning, and when the input came
     }
 
-    async fn a_computed_variable_that_is_no_json_is_an_error_and_the_rest_goes_on() {
+    async fn a_computed_variable_that_is_not_json_is_an_error_and_the_rest_continues() {
         let mut session = connect(Script::new().wait_for("clientContent").send(turn_complete()), |live| {
             live.computed("bad", ["x"], |_| Some(f64::NAN)).computed("good", ["x"], |_| Some(1))
         })
@@ -200,7 +200,7 @@ scenarios! {
         })
         .await;
         finish(&mut session).await;
-        session.holds("n", 4).await; // one step at each look, until the condition holds no more
+        session.holds("n", 4).await; // one step each time the session settles, until the condition no longer holds
     }
 
     async fn a_sustained_condition_fires_once_and_again_after_it_broke() {
@@ -241,7 +241,7 @@ scenarios! {
         .await;
         session.state().set("stuck", true);
         tokio::time::sleep(Duration::from_millis(350)).await;
-        assert!(!session.state().contains("fired")); // ticks are no turns
+        assert!(!session.state().contains("fired")); // ticks do not count as turns
         for _ in 0..4 {
             session.handle.send_text("next").await.unwrap();
             session.turn().await;

@@ -400,7 +400,7 @@ scenarios! {
     }
 }
 
-/// A store that refuses appends when told to, and, as PostgreSQL, what holds U+0000.
+/// A store that can be switched to refuse appends, and that refuses U+0000 as PostgreSQL does.
 fn flaky(fails: Arc<AtomicBool>) -> Between {
     Between::new(move |call| {
         let refused = match call {

@@ -246,7 +246,7 @@ scenarios! {
         assert_eq!(frames[0]["functionResponses"][0]["id"], "old");
     }
 
-    async fn the_result_of_a_tool_that_a_lost_connection_stopped_is_told_and_stored_as_lost() {
+    async fn the_result_of_a_tool_that_a_lost_connection_stopped_is_reported_and_stored_as_lost() {
         let service = SessionService::new(MemoryStore::new());
         let key = SessionKey::new("desk", "ada", "s1").unwrap();
         let first = Script::new().send(call("old", "slow", json!({}))).pause(Duration::from_millis(60)).cut();

@@ -1,4 +1,4 @@
-//! Turns and what was said in them.
+//! Turns and their transcripts.
 
 use std::sync::{Arc, Mutex};
 
@@ -98,7 +98,7 @@ scenarios! {
         assert_eq!(session.state().get::<u32>("session:turn_count"), Some(1));
     }
 
-    async fn text_is_told_in_pieces_and_whole() {
+    async fn text_is_reported_in_pieces_and_as_a_whole() {
         let whole = Arc::new(Mutex::new(Vec::new()));
         let note = whole.clone();
         let script = Script::new().send(wrote("Hel")).send(wrote("lo")).send(turn_complete()).send(wrote("Bye")).send(turn_complete());
@@ -151,7 +151,7 @@ scenarios! {
         assert_eq!(*asked.lock().unwrap(), Some(true));
     }
 
-    async fn voices_and_tokens_are_told_at_once() {
+    async fn voices_and_tokens_are_reported_at_once() {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let (start, end, usage, input, output) =
             (heard.clone(), heard.clone(), heard.clone(), heard.clone(), heard.clone());

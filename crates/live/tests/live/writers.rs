@@ -111,7 +111,7 @@ scenarios! {
         assert_eq!(session.state().get::<u64>("session:error_count"), Some(0), "a report is no error");
     }
 
-    async fn a_set_without_a_read_stays_blind_and_what_only_looks_is_no_read() {
+    async fn a_set_without_a_read_stays_blind_and_reads_of_conditions_do_not_count() {
         let service = memory();
         service.create(CreateSession::new("desk", "ada").with_id("s1").with_state(json!({"user:points": 5}))).await.unwrap();
         let script = Script::new().wait_for("clientContent").send(wrote("ok")).send(turn_complete()).again();
@@ -129,7 +129,7 @@ scenarios! {
         assert_eq!(session.state().get::<u64>("session:error_count"), Some(0));
     }
 
-    async fn modify_in_two_sessions_with_refuse_is_stored_or_told() {
+    async fn modify_in_two_sessions_with_refuse_is_stored_or_reported() {
         let service = memory();
         add_points(&service, 5).await;
         let mut first = talking(&service, "s1", OnOverwrite::Refuse).await;
@@ -152,7 +152,7 @@ scenarios! {
         assert_eq!(points(&service).await, 8);
     }
 
-    async fn an_operation_that_cannot_be_applied_is_told_and_the_rest_is_stored() {
+    async fn an_operation_that_cannot_be_applied_is_reported_and_the_rest_is_stored() {
         let service = memory();
         add_points(&service, 5).await;
         let mut session = talking(&service, "s1", OnOverwrite::Report).await;
@@ -335,7 +335,7 @@ scenarios! {
         assert_eq!(json!(stored.state().to_map()), json!({"live:turn_count": 2}));
     }
 
-    async fn a_state_of_the_application_is_recorded_whoever_writes_it() {
+    async fn a_state_of_the_application_is_recorded_through_every_handle() {
         let service = memory();
         let state = State::new();
         state.set("before", 1);
