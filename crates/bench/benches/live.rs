@@ -12,8 +12,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use sessile_live::{
-    Connection, FrameReceiver, FrameSender, Live, LiveBuilder, LiveHandle, Phase, Platform, Received,
-    Transport, TransportError, Watch,
+    Connection, FrameReceiver, FrameSender, KeyWatch, Live, LiveBuilder, LiveHandle, Phase, Platform,
+    Received, Transport, TransportError,
 };
 use tokio::runtime::Runtime;
 use tokio::sync::{Mutex, mpsc};
@@ -154,11 +154,11 @@ fn turn_end(criterion: &mut Criterion) {
             })
         });
         let live = (0..50).fold(live, |live, number| {
-            live.watch(Watch::on(format!("derived:double{}", number % 20)).then(|_| async {}))
+            live.watch(KeyWatch::on(format!("derived:double{}", number % 20)).then(|_| async {}))
         });
         let live = (0..10).fold(live, |live, number| {
             let next = format!("phase{}", (number + 1) % 10);
-            live.phase(Phase::new(format!("phase{number}")).transition(next, |_| true))
+            live.phase(Phase::new(format!("phase{number}")).with_transition(next, |_| true))
         });
         let call = Arc::new(call);
         live.on_turn_complete(move |_, _| {

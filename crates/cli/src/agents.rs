@@ -1,4 +1,4 @@
-//! The agents that are served and talked to: those of a folder, or the samples.
+//! The agents that `serve` and `chat` run: those of a folder, or the samples.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,27 +11,28 @@ use sessile_memory::MemoryService;
 use sessile_session::SessionService;
 
 use crate::exit::Failure;
-use crate::talk::say;
+use crate::stderr::say;
 
-/// What agents use.
+/// The services that agents use.
 #[derive(Clone)]
 pub(crate) struct Services {
     pub(crate) sessions: SessionService,
     pub(crate) artifacts: Arc<dyn ArtifactService>,
     pub(crate) memory: Arc<dyn MemoryService>,
-    /// Whether a run makes the session that it names, if it is not there.
+    /// Whether a run creates a session that does not exist.
     pub(crate) auto_create: bool,
 }
 
-/// An application: a name, and how to run it or why not.
+/// An application, with its runner or the reason why it cannot run.
 pub(crate) struct Application {
     pub(crate) name: String,
     pub(crate) language: &'static str,
     pub(crate) runner: Result<Runner, String>,
 }
 
-/// The service with the schemas that the applications of a folder declare. Everything that commits
-/// their state must use it: the server, the runners, the commands.
+/// Adds the schemas that the applications of a folder declare to the service. Everything that
+/// commits state of these applications must use the returned service: the server, the runners, the
+/// commands.
 pub(crate) fn with_schemas(
     mut sessions: SessionService,
     folder: Option<&Path>,

@@ -1,10 +1,10 @@
-//! An event in a few words.
+//! Short texts for events.
 
 use sessile_session::Event;
 use sessile_state::{Change, Delta};
 
-/// What was said and called, on one line.
-pub(crate) fn said(event: &Event) -> String {
+/// The texts, calls and responses of an event, on one line.
+pub(crate) fn summary(event: &Event) -> String {
     let mut pieces = Vec::new();
     for part in event.content.iter().flat_map(|content| content.parts()) {
         if let Some(text) = part.text.as_ref().filter(|text| !text.is_empty()) {
@@ -36,7 +36,8 @@ pub(crate) fn changes(delta: &Delta) -> Vec<String> {
     let each = delta.iter().map(|(key, change)| match change {
         Change::Set(value) => format!("+ {key} = {value}"),
         Change::Remove => format!("- {key}"),
-        // Only of an event that is not committed yet; a committed one has what they came to.
+        // Only an event that is not committed yet has operations: the commit replaces them by
+        // their results.
         Change::Operate(operations) => {
             let names: Vec<&str> = operations.iter().map(|operation| operation.name()).collect();
             format!("* {key} ({})", names.join(", "))
@@ -45,7 +46,7 @@ pub(crate) fn changes(delta: &Delta) -> Vec<String> {
     each.collect()
 }
 
-/// At most so many characters, the last of them an ellipsis if some were cut off.
+/// Cuts a text to a number of characters; the last one is an ellipsis then.
 pub(crate) fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some(_) => text.chars().take(most.saturating_sub(1)).chain(['…']).collect(),

@@ -1,48 +1,48 @@
-//! What the exit code says, and how an error is told.
+//! Exit codes, and how errors are printed.
 
 use std::process::ExitCode;
 
 use sessile_session::{InvalidId, SessionError};
 
-use crate::talk::{harmless_lines, say};
+use crate::stderr::{harmless_lines, say};
 
-/// For `--help`.
+/// The exit codes, for `--help`.
 pub(crate) const CODES: &str = "\
 Exit codes: 0 done; 1 failed; 2 wrong usage or something that cannot be stored; 3 not found; \
 4 in conflict with what is stored; 5 stored data is damaged or not migrated; 6 the store cannot be reached now; \
-130 interrupted; 141 the reader of standard output went away.";
+130 interrupted; 141 standard output was closed by its reader.";
 
-/// Why a command ended, where that is more than "failed".
+/// Errors that have an exit code of their own; every other error exits with 1.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// The command line asks for something that cannot be.
+    /// The command line is wrong.
     #[error("{0}")]
     Usage(String),
-    /// What was asked for is not there.
+    /// Something that the command needs does not exist.
     #[error("{0}")]
     NotFound(String),
-    /// Something else is there.
+    /// Something else exists already, or was changed meanwhile.
     #[error("{0}")]
     Conflict(String),
-    /// What is stored is not as it should be.
+    /// Stored data is damaged or not migrated.
     #[error("{0}")]
     Damaged(String),
-    /// The user stopped it.
+    /// The user pressed Ctrl-C.
     #[error("interrupted")]
     Interrupted,
-    /// Nobody reads standard output any more.
+    /// The reader of standard output closed it, as `head` does.
     #[error("standard output was closed")]
     Closed,
 }
 
-/// Tells an error to the user, and what it is to programs.
+/// Prints an error for the user, and returns the exit code for programs.
 pub(crate) fn code_of(result: anyhow::Result<()>) -> ExitCode {
     let Err(error) = result else { return ExitCode::SUCCESS };
     let failure = error.chain().find_map(|cause| cause.downcast_ref::<Failure>());
     if matches!(failure, Some(Failure::Closed)) {
         return ExitCode::from(141);
     }
-    say(format_args!("error: {}", harmless_lines(&told(&error))));
+    say(format_args!("error: {}", harmless_lines(&message(&error))));
     if error.chain().any(|cause| cause.is::<InvalidId>()) {
         return ExitCode::from(2);
     }
@@ -89,15 +89,16 @@ fn of_session(error: &SessionError) -> u8 {
     }
 }
 
-/// The error and its causes, each said once. The errors of sessions tell their causes themselves.
-fn told(error: &anyhow::Error) -> String {
+/// The message of an error with those of its causes, without repetitions. The chain ends at a
+/// [`SessionError`], whose message includes its causes.
+fn message(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain() {
-        let said = cause.to_string();
+        let cause_text = cause.to_string();
         if text.is_empty() {
-            text = said;
-        } else if !text.contains(&said) {
-            text = format!("{text}: {said}");
+            text = cause_text;
+        } else if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
         }
         if cause.is::<SessionError>() {
             break;

@@ -1,7 +1,7 @@
-//! The command `sessile`: serves agents, talks to them, and takes care of where sessions are kept.
+//! The command `sessile`: serves agents, chats with them, and manages stores of sessions.
 //!
-//! Data goes to standard output, everything else to standard error. [`exit`] says what the exit
-//! codes mean.
+//! Data goes to standard output, everything else to standard error. [`exit`] lists the exit
+//! codes.
 
 mod agents;
 mod args;
@@ -10,10 +10,10 @@ mod event_text;
 mod exit;
 mod os_user;
 mod output;
-mod place;
 mod progress;
 mod services;
-mod talk;
+mod stderr;
+mod store_url;
 mod times;
 mod walk;
 
@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    let args = args::Args::parse();
+    let args = commands::Args::parse();
     let result = commands::run(args);
     exit::code_of(result)
 }

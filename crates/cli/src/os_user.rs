@@ -1,6 +1,6 @@
-//! The user of the operating system, who is named in the history of what a command changes.
+//! The user of the operating system, whom the history of state names as the author of a change.
 
-/// The name of the user that runs this command; `None` if the operating system does not tell.
+/// The name of the user that runs this command; `None` if it is not known.
 pub(crate) fn os_user() -> Option<String> {
     let named = || {
         let names = ["LOGNAME", "USER", "USERNAME"].into_iter().filter_map(std::env::var_os);
@@ -9,8 +9,8 @@ pub(crate) fn os_user() -> Option<String> {
     of_process().or_else(named)
 }
 
-/// The name that the system's own list has for the user of this process. The environment could name
-/// another one.
+/// The name from `/etc/passwd` for the user id of this process. Unlike the environment, it cannot
+/// be set by the user.
 #[cfg(target_os = "linux")]
 fn of_process() -> Option<String> {
     use std::os::unix::fs::MetadataExt;

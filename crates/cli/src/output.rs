@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::args::OutputArgs;
 use crate::exit::Failure;
-use crate::talk::{colours_on, harmless};
+use crate::stderr::{colours_on, harmless};
 
 /// Where a command's data goes.
 pub(crate) struct Output {
@@ -23,7 +23,7 @@ impl Output {
         Self { json: args.json, bold: colours_on(&stdout), stdout: BufWriter::new(stdout) }
     }
 
-    /// Whether programs read it.
+    /// Whether to write JSON instead of tables.
     pub(crate) fn is_json(&self) -> bool {
         self.json
     }
@@ -39,7 +39,7 @@ impl Output {
         written(writeln!(self.stdout, "{line}"))
     }
 
-    /// Writes a table: a head, and rows of as many cells. What could drive a terminal is escaped.
+    /// Writes a table. Control characters in cells are escaped.
     pub(crate) fn table<const COLUMNS: usize>(
         &mut self,
         head: [&str; COLUMNS],
@@ -65,18 +65,19 @@ impl Output {
         rows.iter().try_for_each(|row| self.line(&line(row.each_ref().map(String::as_str))))
     }
 
-    /// Hands over everything that was written.
+    /// Flushes at the end of a command, so that an error of the last write is not lost.
     pub(crate) fn finish(mut self) -> anyhow::Result<()> {
         written(self.stdout.flush())
     }
 
-    /// Hands over everything that was written so far.
+    /// Flushes what was written so far.
     pub(crate) fn flush(&mut self) -> anyhow::Result<()> {
         written(self.stdout.flush())
     }
 }
 
-/// A reader that goes away, as `head` does, is no failure worth a message.
+/// Turns a broken pipe into [`Failure::Closed`], which exits without a message: a reader such as
+/// `head` closes the pipe when it has enough.
 pub(crate) fn written(result: io::Result<()>) -> anyhow::Result<()> {
     match result {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Failure::Closed.into()),

@@ -1,19 +1,19 @@
-//! How far long work has come, for people who watch it.
+//! Progress bars for commands that take long.
 
 use std::borrow::Cow;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A bar on standard error, or nothing if that is no terminal.
+/// A bar on standard error; nothing is shown if that is not a terminal.
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
-    /// Work whose end is not known: counts things.
+    /// For work of unknown size: counts.
     pub(crate) fn counting(what: impl Into<Cow<'static, str>>) -> Self {
         Self(ProgressBar::new_spinner().with_message(what)).styled("{spinner} {human_pos} {msg} {per_sec}")
     }
 
-    /// Work of so many bytes.
+    /// For work of a known number of bytes.
     pub(crate) fn of_bytes(total: u64, what: impl Into<Cow<'static, str>>) -> Self {
         Self(ProgressBar::new(total).with_message(what))
             .styled("{bar:30} {bytes} of {total_bytes} {msg}, {eta} left")

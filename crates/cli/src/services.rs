@@ -1,4 +1,5 @@
-//! Artifacts and memory, from the URLs that ADK's command line takes.
+//! The services for artifacts and memory that a URL names. The schemes are those of ADK's command
+//! line.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use sessile_memory::{InMemoryMemory, MemoryService, SqliteMemory};
 use sessile_sqlite::SqliteOptions;
 
 use crate::exit::Failure;
-use crate::place::Place;
+use crate::store_url::StoreUrl;
 
 /// Where artifacts and memories are kept.
 #[derive(Debug, Args)]
@@ -25,11 +26,11 @@ pub(crate) struct ServiceArgs {
 }
 
 impl ServiceArgs {
-    /// The artifacts for sessions in this place.
-    pub(crate) async fn artifacts(&self, place: &Place) -> anyhow::Result<Arc<dyn ArtifactService>> {
-        let url = match (&self.artifacts, place) {
+    /// The artifact service; its default depends on where sessions are kept.
+    pub(crate) async fn artifacts(&self, store_url: &StoreUrl) -> anyhow::Result<Arc<dyn ArtifactService>> {
+        let url = match (&self.artifacts, store_url) {
             (Some(url), _) => url,
-            (None, Place::Memory) => "memory://",
+            (None, StoreUrl::Memory) => "memory://",
             (None, _) => "file://sessile-artifacts",
         };
         if url == "memory://" {
@@ -42,11 +43,11 @@ impl ServiceArgs {
         Ok(Arc::new(opened.with_context(|| format!("cannot keep artifacts in {folder}"))?))
     }
 
-    /// The memories for sessions in this place.
-    pub(crate) async fn memory(&self, place: &Place) -> anyhow::Result<Arc<dyn MemoryService>> {
-        let url = match (&self.memory, place) {
+    /// The memory service; its default depends on where sessions are kept.
+    pub(crate) async fn memory(&self, store_url: &StoreUrl) -> anyhow::Result<Arc<dyn MemoryService>> {
+        let url = match (&self.memory, store_url) {
             (Some(url), _) => url,
-            (None, Place::Memory) => "memory://",
+            (None, StoreUrl::Memory) => "memory://",
             (None, _) => "sqlite:///sessile-memory.db",
         };
         match url.split_once("://") {
@@ -64,5 +65,5 @@ impl ServiceArgs {
 
 fn unknown(what: &str, url: &str, known: &str) -> anyhow::Error {
     let scheme = url.split_once("://").map_or(url, |(scheme, _)| scheme);
-    Failure::Usage(format!("there is no place for {what} at {scheme:?}; write {known}")).into()
+    Failure::Usage(format!("there is no store for {what} at {scheme:?}; write {known}")).into()
 }

@@ -1,4 +1,4 @@
-//! Times and ages, as people write them.
+//! Times and ages in the form that people write.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -24,7 +24,7 @@ impl FromStr for Age {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is no age; write 90s, 15m, 12h, 30d or 4w");
+        let wrong = || format!("{text:?} is not an age; write 90s, 15m, 12h, 30d or 4w");
         let unit = text.chars().last().ok_or_else(wrong)?;
         let seconds = match unit {
             's' => 1,

@@ -1,13 +1,13 @@
-//! Going over everything in a store.
+//! Iterating over everything in a store.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sessile_session::{Address, SessionError, SessionKey, Store};
 
-use crate::talk::{harmless, say};
+use crate::stderr::{harmless, say};
 
-/// Addresses that are read at a time.
+/// How many addresses are read at a time.
 const PAGE: usize = 1_000;
 
 /// All addresses of a store, page by page.
@@ -21,7 +21,7 @@ impl Walk {
         Self { store, last: None }
     }
 
-    /// The next addresses; none at the end.
+    /// The next page; empty at the end.
     pub(crate) async fn next(&mut self) -> Result<Vec<Address>, SessionError> {
         let page = self.store.addresses(self.last.as_ref(), PAGE).await?;
         self.last = page.last().cloned().or(self.last.take());
@@ -29,8 +29,8 @@ impl Walk {
     }
 }
 
-/// The applications of a store, sorted. google-adk stores names as they are given; one that no list
-/// can ask for is told and left out.
+/// The applications of a store, sorted. google-adk does not check names: one that is not valid here
+/// cannot be listed, so it is skipped with a message.
 pub(crate) async fn apps(store: Arc<dyn Store>) -> Result<BTreeSet<String>, SessionError> {
     let (mut apps, mut walk) = (BTreeSet::new(), Walk::over(store));
     loop {

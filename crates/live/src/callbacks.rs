@@ -1,41 +1,17 @@
-//! What an application wants to be told.
+//! The asynchronous callbacks of an application.
 
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use sessile_state::State;
 
-use crate::event::OnEvent;
 use crate::handle::LiveHandle;
-use crate::tool::{ToolCall, ToolResponse};
-use crate::transcript::Turn;
-use crate::wire::TokenUsage;
-
-/// Called where frames are read: short, and never waiting.
-#[derive(Default)]
-pub(crate) struct FastCallbacks {
-    pub(crate) audio: Option<OnAudio>,
-    pub(crate) text: Option<OnText>,
-    pub(crate) text_complete: Option<OnText>,
-    pub(crate) thought: Option<OnText>,
-    pub(crate) input_transcript: Option<OnTranscript>,
-    pub(crate) output_transcript: Option<OnTranscript>,
-    pub(crate) voice_start: Option<OnSign>,
-    pub(crate) voice_end: Option<OnSign>,
-    pub(crate) usage: Option<OnUsage>,
-    pub(crate) event: Vec<OnEvent>,
-}
-
-pub(crate) type OnAudio = Box<dyn Fn(&Bytes) + Send + Sync>;
-pub(crate) type OnUsage = Box<dyn Fn(&TokenUsage) + Send + Sync>;
-pub(crate) type OnText = Box<dyn Fn(&str) + Send + Sync>;
-pub(crate) type OnTranscript = Box<dyn Fn(&str, bool) + Send + Sync>;
-pub(crate) type OnSign = Box<dyn Fn() + Send + Sync>;
+use crate::tool_call::{LiveToolCall, ToolResponse};
+use crate::transcript::LiveTurn;
 
 /// Called one after the other on the control lane, which waits for each.
 #[derive(Default)]
@@ -43,7 +19,7 @@ pub(crate) struct Callbacks {
     pub(crate) connected: Option<Callback<LiveHandle>>,
     pub(crate) disconnected: Option<Callback<Option<Arc<str>>>>,
     pub(crate) interrupted: Option<Callback<State>>,
-    pub(crate) turn_complete: Option<Callback<(Arc<Turn>, State)>>,
+    pub(crate) turn_complete: Option<Callback<(Arc<LiveTurn>, State)>>,
     pub(crate) go_away: Option<Callback<Option<Duration>>>,
     pub(crate) error: Option<Callback<Arc<str>>>,
     pub(crate) extracted: Option<Callback<(Arc<str>, Arc<Value>)>>,
@@ -52,7 +28,7 @@ pub(crate) struct Callbacks {
     pub(crate) before_tool_response: Option<BeforeToolResponse>,
 }
 
-type OnToolCall = Callback<(Vec<ToolCall>, State), Option<Vec<ToolResponse>>>;
+type OnToolCall = Callback<(Vec<LiveToolCall>, State), Option<Vec<ToolResponse>>>;
 type BeforeToolResponse = Callback<(Vec<ToolResponse>, State), Vec<ToolResponse>>;
 
 /// An asynchronous function of one argument.

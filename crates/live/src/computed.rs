@@ -1,4 +1,4 @@
-//! Computed variables: values under `derived:` that follow from others.
+//! Computed variables: values under `derived:` that are computed from other keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,12 +35,12 @@ impl Computed {
     }
 }
 
-/// `x` and `derived:x` are one name.
+/// `x` and `derived:x` are the same name.
 fn bare(name: &str) -> &str {
     name.strip_prefix("derived:").unwrap_or(name)
 }
 
-/// The computed variables of a session, each after those that it is computed from.
+/// The computed variables of a session in topological order: each comes after its inputs.
 #[derive(Default)]
 pub(crate) struct ComputedVariables {
     variables: Vec<Variable>,
@@ -49,12 +49,12 @@ pub(crate) struct ComputedVariables {
 struct Variable {
     key: String,
     computed: Computed,
-    /// What the inputs were when it was last computed.
+    /// The inputs of the last computation.
     seen: Option<Vec<Option<SharedValue>>>,
 }
 
 impl ComputedVariables {
-    /// Brings the variables into order.
+    /// Sorts the variables topologically; a cycle is a problem.
     pub(crate) fn new(declared: Vec<Computed>, problems: &mut Vec<String>) -> Self {
         let mut by_name = BTreeMap::new();
         for computed in declared {
@@ -76,8 +76,10 @@ impl ComputedVariables {
             });
             let Some(name) = ready.map(|(name, _)| name.clone()) else {
                 let names: Vec<_> = by_name.into_keys().collect();
-                problems
-                    .push(format!("computed variables need each other in a circle: {}", names.join(", ")));
+                problems.push(format!(
+                    "computed variables depend on each other in a circle: {}",
+                    names.join(", ")
+                ));
                 break;
             };
             if let Some(computed) = by_name.remove(&name) {
@@ -88,7 +90,7 @@ impl ComputedVariables {
         Self { variables }
     }
 
-    /// Computes what has an input that changed. A variable that has no value any more is removed.
+    /// Recomputes the variables whose inputs changed. A variable without a value is removed.
     pub(crate) fn recompute(&mut self, state: &State, problems: &mut Vec<String>) {
         for variable in &mut self.variables {
             let inputs: Vec<_> = variable.computed.inputs.iter().map(|input| state.get_raw(input)).collect();

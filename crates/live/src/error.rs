@@ -10,35 +10,35 @@ use crate::transport::TransportError;
 #[non_exhaustive]
 pub enum LiveError {
     /// The configuration is wrong; nothing was connected.
-    #[error("the live session is not configured right: {}", .problems.join("; "))]
+    #[error("the configuration of the live session is not valid: {}", .problems.join("; "))]
     Invalid {
         /// Every problem, one sentence each.
         problems: Vec<String>,
     },
 
-    /// There is no way to the server.
+    /// The server cannot be reached.
     #[error(transparent)]
     Transport(#[from] TransportError),
 
-    /// The server did not agree to the setup; the same again is refused again.
-    #[error("the server refuses the session{}: {reason}", .code.map(|code| format!(" ({code})")).unwrap_or_default())]
+    /// The server rejected the setup. A retry with the same setup would be rejected too.
+    #[error("the server rejected the session{}: {reason}", .code.map(|code| format!(" ({code})")).unwrap_or_default())]
     Refused {
         /// The code with which the connection was closed.
         code: Option<u16>,
-        /// What the server says.
+        /// The reason that the server gave.
         reason: String,
     },
 
-    /// The server did not answer.
+    /// The server did not answer in time.
     #[error("the server did not {what} within {after:?}")]
     Timeout {
-        /// What was waited for.
+        /// What the server should have done.
         what: &'static str,
-        /// How long.
+        /// The timeout.
         after: Duration,
     },
 
-    /// The stored session could not be read or made.
+    /// The stored session could not be read or created.
     #[error("cannot attach to the stored session: {0}")]
     Session(#[from] SessionError),
 
@@ -50,7 +50,7 @@ pub enum LiveError {
     #[error("the live session is over")]
     Closed,
 
-    /// Something cannot be done in this session.
+    /// The request is not possible in this session.
     #[error("{0}")]
     NotPossible(String),
 }

@@ -1,45 +1,39 @@
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::Value;
 use sessile_state::SharedValue;
-use tokio::sync::broadcast;
 
-use crate::inbox::{Control, Inbox};
-use crate::pattern::Rate;
 use crate::phase::PhaseChange;
-use crate::shared::lock;
-use crate::tool::{ToolCall, ToolOutcome, ToolResponse};
-use crate::transcript::Turn;
-use crate::wire::TokenUsage;
-use crate::wire_phase::WirePhase;
+use crate::tool_call::{LiveToolCall, ToolOutcome, ToolResponse};
+use crate::transcript::LiveTurn;
+use crate::wire::{TokenUsage, WirePhase};
 
-/// Something that happened in a live session. Cloning one copies no sound and no text.
+/// Something that happened in a live session. Clones share audio and text.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum LiveEvent {
-    /// The server agreed to the setup; `resumed` if it goes on with an earlier conversation.
+    /// The server accepted the setup.
     Connected {
-        /// Whether an earlier conversation goes on.
+        /// Whether an earlier conversation was resumed.
         resumed: bool,
     },
-    /// The connection was lost, and is tried again after this time.
+    /// The connection was lost, and the session will reconnect.
     Reconnecting {
-        /// Which try it is, from 1.
+        /// The number of the attempt, from 1.
         attempt: u32,
-        /// How long is waited before it.
+        /// The pause before it.
         after: Duration,
     },
     /// The session is over.
     Disconnected {
-        /// Why, unless it was asked for.
+        /// Why; `None` if the application asked for it.
         reason: Option<Arc<str>>,
     },
-    /// The connection is doing something else.
+    /// The connection entered another phase.
     WirePhase(WirePhase),
-    /// A piece of the model's voice: 16-bit samples, little end first.
+    /// A piece of the model's voice: 16-bit little-endian samples.
     Audio(Bytes),
     /// A piece of the model's text.
     Text(Arc<str>),
@@ -47,186 +41,96 @@ pub enum LiveEvent {
     TextComplete(Arc<str>),
     /// A piece of the model's reasoning.
     Thought(Arc<str>),
-    /// A piece of what the user was heard to say.
+    /// A piece of the transcript of the user's speech.
     InputTranscript {
         /// The piece.
         text: Arc<str>,
-        /// Whether it is the last of an utterance.
+        /// Whether it ends an utterance.
         finished: bool,
     },
-    /// A piece of what the model says aloud.
+    /// A piece of the transcript of the model's speech.
     OutputTranscript {
         /// The piece.
         text: Arc<str>,
-        /// Whether it is the last of an utterance.
+        /// Whether it ends an utterance.
         finished: bool,
     },
     /// The user begins to speak.
     VoiceStart,
     /// The user stops speaking.
     VoiceEnd,
-    /// Tokens that were used.
+    /// The server reported how many tokens were used.
     Usage(TokenUsage),
-    /// The user interrupts the model: stop playing what it said.
+    /// The user interrupted the model: stop the playback.
     Interrupted,
-    /// The model has made its whole answer; it may still be speaking.
+    /// The model has generated its whole answer; the audio may still be playing.
     GenerationComplete,
-    /// The server says that the turn is complete.
+    /// The server ended the turn.
     TurnComplete,
-    /// Everything that follows from a complete turn is done and, if the session is attached to a
+    /// Everything that follows from the end of a turn is done and, if the session is attached to a
     /// stored one, committed.
-    TurnEnd(Arc<Turn>),
+    TurnEnd(Arc<LiveTurn>),
     /// The model calls a tool.
-    ToolCall(Arc<ToolCall>),
-    /// A call was answered.
+    ToolCall(Arc<LiveToolCall>),
+    /// A tool call was answered.
     ToolAnswered {
         /// The answer.
         response: Arc<ToolResponse>,
         /// How it came about.
         outcome: ToolOutcome,
     },
-    /// An extractor found something, and it is committed.
+    /// An extractor returned a value, which is committed.
     Extraction {
         /// The extractor.
         name: Arc<str>,
-        /// What it found.
+        /// The value.
         value: Arc<Value>,
     },
-    /// An extractor failed; state is as it was.
+    /// An extractor failed; state did not change.
     ExtractionFailed {
         /// The extractor.
         name: Arc<str>,
         /// Why.
         reason: Arc<str>,
     },
-    /// The conversation is in another phase.
+    /// The conversation entered another phase.
     Phase(Arc<PhaseChange>),
-    /// The server will disconnect.
+    /// The server will close the connection soon.
     GoAway {
-        /// When, if it said so.
+        /// How much time is left, if the server sent it.
         time_left: Option<Duration>,
     },
-    /// The server gave a handle with which the session can go on, or took it back.
+    /// Whether the conversation can be resumed on a new connection, according to the server.
     Resumable(bool),
-    /// A change of a key could not be stored, because of what is stored: another writer changed the
-    /// key since this session read it and [`OnOverwrite::Refuse`](sessile_session::OnOverwrite) was
-    /// asked for, or an operation cannot be applied to it. The stored value stays, the state holds
-    /// it now, and an error follows that names the key. What was written here is not stored: it is
-    /// only in this event.
+    /// A change of a key was not stored, because it conflicts with the stored value: another writer
+    /// changed the key since this session read it and
+    /// [`OnOverwrite::Refuse`](sessile_session::OnOverwrite) is configured, or an operation cannot
+    /// be applied to the stored value. State now holds the stored value, and an error follows that
+    /// names the key. The rejected value is only in this event.
     Conflict {
         /// The key.
         key: Arc<str>,
-        /// What it held here; `None` if it was removed.
+        /// The value in this session; `None` if it was removed.
         own: Option<SharedValue>,
-        /// What is stored; `None` if nothing is.
+        /// The stored value; `None` if the key is absent.
         stored: Option<SharedValue>,
     },
     /// A key was set after it was read, and another writer had changed it in between. The value of
-    /// this session is stored, and the event that stored it reports the same, see
+    /// this session is stored, and the stored event reports the overwrite too, see
     /// `Event::overwrote`.
     Overwrote {
         /// The key.
         key: Arc<str>,
-        /// What this session had read; `None` if the key was absent.
+        /// The value that this session had read; `None` if the key was absent.
         read: Option<SharedValue>,
-        /// What was stored before; `None` if the key was absent.
+        /// The value that was overwritten; `None` if the key was absent.
         found: Option<SharedValue>,
     },
-    /// Something went wrong; the session goes on if it can.
+    /// Something failed; the session continues if it can.
     Error(Arc<str>),
-    /// This reader was too slow and missed so many events. Only it is told.
+    /// This subscriber was too slow, and missed this many events.
     Missed(u64),
 }
 
-/// The events of a session from the moment of subscribing.
-#[derive(Debug)]
-pub struct Events {
-    receiver: broadcast::Receiver<LiveEvent>,
-}
-
-impl Events {
-    /// The next event, or `None` when the session is over. A reader that is slower than 1024 events
-    /// is told how many it missed; the session itself never waits for a reader.
-    pub async fn next(&mut self) -> Option<LiveEvent> {
-        match self.receiver.recv().await {
-            Ok(event) => Some(event),
-            Err(broadcast::error::RecvError::Lagged(missed)) => Some(LiveEvent::Missed(missed)),
-            Err(broadcast::error::RecvError::Closed) => None,
-        }
-    }
-}
-
-/// How far a reader may fall behind.
-const CAPACITY: usize = 1024;
-
 /// Called with every event, where it happens.
 pub(crate) type OnEvent = Box<dyn Fn(&LiveEvent) + Send + Sync>;
-
-/// Hands every event to everybody who wants to see it.
-pub(crate) struct Bus {
-    on_event: Vec<OnEvent>,
-    /// Made when somebody first subscribes: most sessions have no reader.
-    readers: Mutex<Option<broadcast::Sender<LiveEvent>>>,
-    /// Whether anybody ever subscribed, to be asked without a lock.
-    read: AtomicBool,
-    closed: AtomicBool,
-    /// Patterns that count events, each with its number among all patterns.
-    rates: Mutex<Vec<(usize, Rate)>>,
-    counts: bool,
-    /// Who acts on a pattern that was seen.
-    inbox: Inbox,
-}
-
-impl Bus {
-    pub(crate) fn new(on_event: Vec<OnEvent>, rates: Vec<(usize, Rate)>, inbox: Inbox) -> Self {
-        let counts = !rates.is_empty();
-        Self {
-            on_event,
-            readers: Mutex::default(),
-            read: AtomicBool::new(false),
-            closed: AtomicBool::new(false),
-            rates: Mutex::new(rates),
-            counts,
-            inbox,
-        }
-    }
-
-    pub(crate) fn emit(&self, event: LiveEvent) {
-        for on_event in &self.on_event {
-            on_event(&event);
-        }
-        if self.counts {
-            let mut rates = lock(&self.rates);
-            for (number, rate) in rates.iter_mut() {
-                if rate.saw(&event) {
-                    self.inbox.tell(Control::Fired(*number));
-                }
-            }
-        }
-        if self.read.load(Ordering::Acquire)
-            && let Some(readers) = &*lock(&self.readers)
-            && readers.receiver_count() > 0
-            && readers.send(event).is_err()
-        {
-            tracing::trace!("the last reader of events has just left");
-        }
-    }
-
-    pub(crate) fn subscribe(&self) -> Events {
-        let mut readers = lock(&self.readers);
-        let receiver = if self.closed.load(Ordering::Acquire) {
-            broadcast::Sender::new(1).subscribe() // its sender is gone: there is nothing to come
-        } else {
-            readers.get_or_insert_with(|| broadcast::Sender::new(CAPACITY)).subscribe()
-        };
-        self.read.store(true, Ordering::Release);
-        Events { receiver }
-    }
-
-    /// Nothing more will happen: readers come to the end.
-    pub(crate) fn close(&self) {
-        let mut readers = lock(&self.readers);
-        self.closed.store(true, Ordering::Release);
-        *readers = None;
-    }
-}

@@ -4,16 +4,15 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use sessile_session::Content;
 use sessile_state::State;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
+use crate::bus::Events;
 use crate::error::LiveError;
-use crate::event::Events;
 use crate::inbox::Control;
 use crate::phase::PhaseChange;
-use crate::shared::{Shared, lock};
-use crate::transcript::Turn;
-use crate::wire;
-use crate::wire_phase::WirePhase;
+use crate::shared::Shared;
+use crate::transcript::LiveTurn;
+use crate::wire::{self, WirePhase};
 
 /// A live session. Clones are the same session; it ends when the last of them is dropped.
 #[derive(Clone)]
@@ -22,14 +21,20 @@ pub struct LiveHandle {
     _alive: Arc<Alive>,
 }
 
-/// Ends the session when nobody holds it any more.
+/// Stops the session when the last handle is dropped.
 pub(crate) struct Alive {
-    pub(crate) stop: watch::Sender<bool>,
+    shared: Arc<Shared>,
+}
+
+impl Alive {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
 }
 
 impl Drop for Alive {
     fn drop(&mut self) {
-        self.stop.send_replace(true);
+        self.shared.ending.stop();
     }
 }
 
@@ -43,20 +48,20 @@ impl LiveHandle {
         &self.shared.state
     }
 
-    /// The events from now on. To see those of the very beginning too, use `on_event` of the
-    /// builder.
+    /// Subscribes to the events from now on. `on_event` of the builder also sees those of the
+    /// connection setup.
     pub fn events(&self) -> Events {
         self.shared.bus.subscribe()
     }
 
-    /// Sends a piece of the user's voice: 16-bit samples, little end first, at the rate that was
-    /// configured. Waits while too much is on its way.
+    /// Sends a piece of the user's voice: 16-bit little-endian samples, at the configured rate.
+    /// Waits while the queue is full.
     ///
     /// # Errors
     ///
     /// [`LiveError::Closed`] if the session is over.
     pub async fn send_audio(&self, samples: impl AsRef<[u8]>) -> Result<(), LiveError> {
-        self.shared.send(wire::audio(samples.as_ref(), self.shared.input_rate)).await
+        self.shared.wire.send(wire::audio(samples.as_ref(), self.shared.wire.input_rate)).await
     }
 
     /// Sends a picture, such as `image/jpeg`.
@@ -65,42 +70,42 @@ impl LiveHandle {
     ///
     /// [`LiveError::Closed`] if the session is over.
     pub async fn send_video(&self, picture: Bytes, mime_type: &str) -> Result<(), LiveError> {
-        self.shared.send(wire::video(&picture, mime_type)).await?;
+        self.shared.wire.send(wire::video(&picture, mime_type)).await?;
         self.shared.signals.video_sent();
         Ok(())
     }
 
-    /// Sends what the user wrote, and lets the model answer.
+    /// Sends a text message of the user, which the model answers.
     ///
     /// # Errors
     ///
     /// [`LiveError::Closed`] if the session is over.
     pub async fn send_text(&self, text: &str) -> Result<(), LiveError> {
-        self.shared.gate.begin(&self.shared.state);
+        self.shared.conversation.gate.begin(&self.shared.state);
         self.shared.inbox.tell(Control::UserText(text.into()));
-        self.shared.send(wire::content(&[Content::text("user", text)], true)).await
+        self.shared.wire.send(wire::content(&[Content::text("user", text)], true)).await
     }
 
-    /// Sends messages of the conversation; the model answers if the turn is complete.
+    /// Sends messages of the conversation; the model answers if `turn_complete` is set.
     ///
     /// # Errors
     ///
     /// [`LiveError::Closed`] if the session is over.
     pub async fn send_content(&self, turns: &[Content], turn_complete: bool) -> Result<(), LiveError> {
-        self.shared.send(wire::content(turns, turn_complete)).await
+        self.shared.wire.send(wire::content(turns, turn_complete)).await
     }
 
-    /// Tells that the user begins to speak, when the server does not listen for it itself.
+    /// Signals that the user begins to speak. Only if the server's voice detection is disabled.
     ///
     /// # Errors
     ///
-    /// [`LiveError::NotPossible`] if the server listens for it; [`LiveError::Closed`] if the
-    /// session is over.
+    /// [`LiveError::NotPossible`] if the server's voice detection is on; [`LiveError::Closed`] if
+    /// the session is over.
     pub async fn activity_start(&self) -> Result<(), LiveError> {
         self.activity(true).await
     }
 
-    /// Tells that the user stops speaking, when the server does not listen for it itself.
+    /// Signals that the user stops speaking. Only if the server's voice detection is disabled.
     ///
     /// # Errors
     ///
@@ -110,51 +115,52 @@ impl LiveHandle {
     }
 
     async fn activity(&self, starts: bool) -> Result<(), LiveError> {
-        if !self.shared.manual_activity {
+        if !self.shared.wire.manual_activity {
             return Err(LiveError::NotPossible(
-                "the server listens for speech itself and would close the connection; disable its voice detection first"
+                "the server detects speech itself, and would close the connection; disable its voice detection first"
                     .to_owned(),
             ));
         }
-        self.shared.send(wire::activity(starts)).await
+        self.shared.wire.send(wire::activity(starts)).await
     }
 
-    /// Tells that the microphone was turned off.
+    /// Signals that the microphone was turned off.
     ///
     /// # Errors
     ///
     /// [`LiveError::Closed`] if the session is over.
     pub async fn audio_end(&self) -> Result<(), LiveError> {
-        self.shared.send(wire::audio_end()).await
+        self.shared.wire.send(wire::audio_end()).await
     }
 
-    /// Replaces the session's instruction; that of the phase stays. `{key}` is replaced from state.
+    /// Replaces the instruction of the session, but not that of the phase. `{key}` is replaced from
+    /// state.
     pub fn update_instruction(&self, text: impl Into<String>) {
         self.shared.inbox.tell(Control::Instruction(text.into()));
     }
 
-    /// What the connection is doing.
+    /// The phase of the connection.
     pub fn wire_phase(&self) -> WirePhase {
-        self.shared.wire_phase()
+        self.shared.wire.phase()
     }
 
     /// The phase of the conversation, if it has phases.
     pub fn phase(&self) -> Option<String> {
-        lock(&self.shared.phases).as_ref().and_then(|phases| phases.current().map(str::to_owned))
+        self.shared.conversation.phases().as_ref().and_then(|phases| phases.current().map(str::to_owned))
     }
 
     /// The last 100 changes of phase, oldest first.
     pub fn phase_history(&self) -> Vec<PhaseChange> {
-        lock(&self.shared.phases).as_ref().map(|phases| phases.history()).unwrap_or_default()
+        self.shared.conversation.phases().as_ref().map(|phases| phases.history()).unwrap_or_default()
     }
 
-    /// Brings the conversation into a phase, whatever guards say.
+    /// Moves the conversation to a phase without checking guards.
     ///
     /// # Errors
     ///
-    /// [`LiveError::NotPossible`] if there is no such phase, or if a callback asks: the session
-    /// waits for the callback, so it would wait for itself; [`LiveError::Closed`] if the session is
-    /// over.
+    /// [`LiveError::NotPossible`] if there is no such phase, or if it is called from a callback,
+    /// where it would deadlock: the session waits for the callback; [`LiveError::Closed`] if the
+    /// session is over.
     pub async fn transition(&self, phase: impl Into<String>) -> Result<(), LiveError> {
         if self.shared.is_inside_lane() {
             let reason = "a callback cannot wait for a transition; change state and let a guard decide, or spawn a task";
@@ -166,35 +172,31 @@ impl LiveHandle {
     }
 
     /// The last turns that ended, at most 50, oldest first.
-    pub fn turns(&self, count: usize) -> Vec<Arc<Turn>> {
-        lock(&self.shared.transcript).last(count)
+    pub fn turns(&self, count: usize) -> Vec<Arc<LiveTurn>> {
+        self.shared.conversation.transcript().last(count)
     }
 
-    /// What an extractor found last.
+    /// The last value of an extractor.
     ///
     /// # Errors
     ///
-    /// [`LiveError::State`] if it does not read as a `T`.
+    /// [`LiveError::State`] if it cannot be deserialized as a `T`.
     pub fn extracted<T: DeserializeOwned>(&self, extractor: &str) -> Result<Option<T>, LiveError> {
         Ok(self.shared.state.try_get(extractor)?)
     }
 
-    /// Ends the session after what was sent before, and waits until everything is stored. In a
-    /// callback it does not wait: the session ends when the callback has returned.
+    /// Ends the session after sending the queued messages, and waits until everything is stored.
+    /// Called from a callback, it does not wait: the session ends after the callback has returned.
     pub async fn disconnect(&self) {
-        self.shared.stop.send_replace(true);
+        self.shared.ending.stop();
         if !self.shared.is_inside_lane() {
             self.closed().await;
         }
     }
 
-    /// Waits until the session is over, and tells why, unless that was asked for.
+    /// Waits until the session is over, and returns why; `None` if the application asked for it.
     pub async fn closed(&self) -> Option<Arc<str>> {
-        let mut closed = self.shared.closed.subscribe();
-        match closed.wait_for(Option::is_some).await {
-            Ok(reason) => reason.clone().flatten(),
-            Err(_) => None,
-        }
+        self.shared.ending.wait().await
     }
 }
 

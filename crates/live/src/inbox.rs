@@ -1,27 +1,28 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::error::LiveError;
-use crate::tool::ToolCall;
+use crate::tool_call::LiveToolCall;
 
-/// What the control lane is told.
+/// A message to the control lane.
 #[derive(Debug)]
 pub(crate) enum Control {
-    /// The server agreed to a setup.
+    /// The server accepted the setup.
     Connected {
         resumed: bool,
     },
     /// The session is over.
     Disconnected(Option<Arc<str>>),
-    /// The user wrote or was heard to say this.
+    /// The user wrote or said this.
     UserText(Arc<str>),
     /// The model wrote or said this.
     ModelText(Arc<str>),
     ToolCalls {
-        calls: Vec<ToolCall>,
-        /// The number of the conversation that they belong to.
+        calls: Vec<LiveToolCall>,
+        /// The number of the conversation that they belong to, see `Wire::conversation`.
         conversation: u64,
     },
     ToolCancellation(Vec<String>),
@@ -29,60 +30,74 @@ pub(crate) enum Control {
     GenerationComplete,
     TurnComplete,
     GoAway(Option<Duration>),
-    /// An error that was reported already; the application is still to be told.
+    /// An error that is already in the signals and events; `on_error` has yet to be called.
     Error(Arc<str>),
-    /// The pattern with this number was seen.
+    /// The pattern with this index fired.
     Fired(usize),
     /// Time has passed.
     Tick,
-    /// Somebody asks for another phase.
+    /// The application forces a transition to a phase.
     Transition(String, oneshot::Sender<Result<(), LiveError>>),
-    /// Somebody asks for another instruction.
+    /// The application replaces the instruction.
     Instruction(String),
 }
 
-/// The way to the control lane. What the network sends waits for room, so that nobody can fill the
-/// memory; what the session itself says never waits, so that nobody waits in a circle.
+/// The queue of the control lane. Messages from the network wait for free capacity, so that a fast
+/// server cannot fill the memory. Messages from the session itself never wait: the control lane may
+/// be waiting for their sender, which would be a deadlock.
 #[derive(Clone)]
 pub(crate) struct Inbox {
     sender: mpsc::UnboundedSender<(Control, Paced)>,
-    room: Arc<Semaphore>,
+    capacity: Arc<Semaphore>,
+    /// Whether a tick is in the queue: one is enough.
+    ticked: Arc<AtomicBool>,
 }
 
-/// The control lane's end.
+/// The receiving end of the queue.
 pub(crate) struct Messages {
     receiver: mpsc::UnboundedReceiver<(Control, Paced)>,
-    room: Arc<Semaphore>,
+    capacity: Arc<Semaphore>,
+    ticked: Arc<AtomicBool>,
 }
 
+/// Whether a message took a permit of the capacity.
 type Paced = bool;
 
-/// How many messages of the network may wait.
-const ROOM: usize = 1024;
+/// How many messages of the network may be queued.
+const CAPACITY: usize = 1024;
 
 pub(crate) fn inbox() -> (Inbox, Messages) {
     let (sender, receiver) = mpsc::unbounded_channel();
-    let room = Arc::new(Semaphore::new(ROOM));
-    (Inbox { sender, room: room.clone() }, Messages { receiver, room })
+    let capacity = Arc::new(Semaphore::new(CAPACITY));
+    let ticked = Arc::new(AtomicBool::new(false));
+    let inbox = Inbox { sender, capacity: capacity.clone(), ticked: ticked.clone() };
+    (inbox, Messages { receiver, capacity, ticked })
 }
 
 impl Inbox {
-    /// Tells the lane something from the network, when there is room.
+    /// Queues a message from the network, when there is capacity.
     pub(crate) async fn send(&self, message: Control) {
-        if let Ok(permit) = self.room.acquire().await {
+        if let Ok(permit) = self.capacity.acquire().await {
             permit.forget();
             self.put(message, true);
         }
     }
 
-    /// Tells the lane something at once.
+    /// Queues a message of the session itself at once.
     pub(crate) fn tell(&self, message: Control) {
         self.put(message, false);
     }
 
+    /// Sends a tick, unless one is in the queue.
+    pub(crate) fn tick(&self) {
+        if !self.ticked.swap(true, Ordering::Relaxed) {
+            self.tell(Control::Tick);
+        }
+    }
+
     fn put(&self, message: Control, paced: Paced) {
         if let Err(mpsc::error::SendError((message, _))) = self.sender.send((message, paced)) {
-            tracing::debug!(?message, "came after the end of the session");
+            tracing::debug!(?message, "message dropped: the session is over");
         }
     }
 }
@@ -91,15 +106,18 @@ impl Messages {
     pub(crate) async fn next(&mut self) -> Option<Control> {
         let (message, paced) = self.receiver.recv().await?;
         if paced {
-            self.room.add_permits(1);
+            self.capacity.add_permits(1);
+        }
+        if matches!(message, Control::Tick) {
+            self.ticked.store(false, Ordering::Relaxed);
         }
         Some(message)
     }
 }
 
-/// Whoever waits for room when the lane has ended is sent on his way.
+/// Wakes senders that wait for capacity: the lane has ended, so there will never be any.
 impl Drop for Messages {
     fn drop(&mut self) {
-        self.room.close();
+        self.capacity.close();
     }
 }

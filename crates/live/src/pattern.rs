@@ -1,4 +1,4 @@
-//! Patterns in time: something holds for a while, happens often, or lasts for several turns.
+//! Patterns in time: a condition holds for a while or for several turns, or an event is frequent.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -11,8 +11,9 @@ use tokio::time::Instant;
 
 use crate::event::LiveEvent;
 
-/// A pattern, and what to do when it is seen. It acts once, and again only after it was not seen
-/// for a moment; [`cooldown`](Self::cooldown) adds a pause.
+/// A pattern, and the action to run when it matches. The action runs once per match: again only
+/// after the pattern has stopped matching. [`with_cooldown`](Self::with_cooldown) adds a minimum
+/// interval.
 ///
 /// ```
 /// use std::time::Duration;
@@ -20,7 +21,7 @@ use crate::event::LiveEvent;
 ///
 /// let annoyed = Pattern::rate(3, Duration::from_secs(60), |event| matches!(event, LiveEvent::Interrupted))
 ///     .then(|state| async move { state.set("annoyed", true) })
-///     .cooldown(Duration::from_secs(300));
+///     .with_cooldown(Duration::from_secs(300));
 /// ```
 pub struct Pattern {
     kind: Kind,
@@ -38,11 +39,11 @@ enum Kind {
     Rate(Option<Rate>),
 }
 
-/// A pattern that does not know yet what to do.
+/// A pattern without an action; [`then`](Self::then) adds it.
 pub struct PatternOf(Kind);
 
 impl Pattern {
-    /// The condition holds without a break for this long.
+    /// Matches when the condition has held without interruption for this long.
     pub fn sustained(
         time: Duration,
         condition: impl Fn(&State) -> bool + Send + Sync + 'static,
@@ -50,7 +51,7 @@ impl Pattern {
         PatternOf(Kind::Sustained { condition: Box::new(condition), time, since: None, fired: false })
     }
 
-    /// So many events of a kind within this time.
+    /// Matches when `count` events that satisfy `counts` happen within this time.
     pub fn rate(
         count: usize,
         within: Duration,
@@ -60,19 +61,19 @@ impl Pattern {
         PatternOf(Kind::Rate(Some(rate)))
     }
 
-    /// The condition holds at the end of so many turns, one after the other.
+    /// Matches when the condition holds at the end of `count` consecutive turns.
     pub fn turns(count: u32, condition: impl Fn(&State) -> bool + Send + Sync + 'static) -> PatternOf {
         PatternOf(Kind::Turns { condition: Box::new(condition), count, held: 0 })
     }
 
-    /// Not again before this time has passed.
+    /// Does not run the action again before this time has passed.
     #[must_use]
-    pub fn cooldown(mut self, time: Duration) -> Self {
+    pub fn with_cooldown(mut self, time: Duration) -> Self {
         self.cooldown = time;
         self
     }
 
-    /// What is wrong with it, if anything is.
+    /// Why the configuration is not valid, if it is not.
     pub(crate) fn problem(&self) -> Option<&'static str> {
         match &self.kind {
             Kind::Sustained { time, .. } if time.is_zero() => {
@@ -86,7 +87,7 @@ impl Pattern {
         }
     }
 
-    /// The part that counts events, to be fed with each of them.
+    /// Moves out the counter of events; the [`Bus`](crate::bus::Bus) feeds it with every event.
     pub(crate) fn take_rate(&mut self) -> Option<Rate> {
         match &mut self.kind {
             Kind::Rate(rate) => rate.take(),
@@ -94,7 +95,7 @@ impl Pattern {
         }
     }
 
-    /// Time has passed, or state has changed.
+    /// Checks a sustained pattern: time has passed, or state has changed.
     pub(crate) fn look(&mut self, state: &State, now: Instant) -> Option<BoxFuture<'static, ()>> {
         let Kind::Sustained { condition, time, since, fired } = &mut self.kind else { return None };
         if !condition(&state.without_read_tracking()) {
@@ -109,14 +110,14 @@ impl Pattern {
         self.act(state, now)
     }
 
-    /// A turn has ended.
+    /// Checks a pattern over turns: a turn has ended.
     pub(crate) fn turn_ended(&mut self, state: &State, now: Instant) -> Option<BoxFuture<'static, ()>> {
         let Kind::Turns { condition, count, held } = &mut self.kind else { return None };
         *held = if condition(&state.without_read_tracking()) { held.saturating_add(1) } else { 0 };
         if *held == *count { self.act(state, now) } else { None }
     }
 
-    /// The action, unless it is too soon.
+    /// The action, unless the cooldown is still running.
     pub(crate) fn act(&mut self, state: &State, now: Instant) -> Option<BoxFuture<'static, ()>> {
         if self.last.is_some_and(|last| now.duration_since(last) < self.cooldown) {
             return None;
@@ -127,7 +128,7 @@ impl Pattern {
 }
 
 impl PatternOf {
-    /// What to do. It runs beside the conversation.
+    /// The action to run. The conversation does not wait for it.
     pub fn then<Fut: Future<Output = ()> + Send + 'static>(
         self,
         action: impl Fn(State) -> Fut + Send + Sync + 'static,
@@ -137,18 +138,40 @@ impl PatternOf {
     }
 }
 
-/// Counts the events of a kind.
+impl std::fmt::Debug for Pattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pattern").field("kind", &self.kind.name()).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for PatternOf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PatternOf").field("kind", &self.0.name()).finish_non_exhaustive()
+    }
+}
+
+impl Kind {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Sustained { .. } => "sustained",
+            Self::Turns { .. } => "turns",
+            Self::Rate(_) => "rate",
+        }
+    }
+}
+
+/// Counts events within a sliding window of time.
 pub(crate) struct Rate {
     counts: Box<dyn Fn(&LiveEvent) -> bool + Send + Sync>,
     count: usize,
     within: Duration,
     times: VecDeque<Instant>,
-    /// Whether it was seen, and is still to be seen.
+    /// Whether the pattern fired and still matches.
     above: bool,
 }
 
 impl Rate {
-    /// Takes in an event, and tells whether there now are enough.
+    /// Counts an event, and returns whether the pattern fires now.
     pub(crate) fn saw(&mut self, event: &LiveEvent) -> bool {
         if !(self.counts)(event) {
             return false;

@@ -1,5 +1,4 @@
-//! A server that plays written conversations: for tests, examples and a first try without a
-//! network.
+//! A server that plays scripted conversations, for tests and examples without a network.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,7 +12,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
-use crate::shared::lock;
+use crate::lock::lock;
 use crate::transport::{Platform, WebSocket};
 
 /// What the server does on one connection, step by step.
@@ -40,17 +39,17 @@ enum Step {
     Pause(Duration),
     Close(u16, String),
     Cut,
-    /// Begins again at this step.
+    /// Continues at the step with this index.
     Again(usize),
 }
 
 impl Script {
-    /// Waits for the setup, and agrees to it.
+    /// Waits for the setup, and accepts it.
     pub fn new() -> Self {
         Self::silent().wait_for("setup").send(json!({"setupComplete": {}}))
     }
 
-    /// Accepts the connection, and does nothing by itself.
+    /// Accepts the connection, but does not answer the setup.
     pub fn silent() -> Self {
         Self { steps: Vec::new(), pace: Duration::from_millis(10) }
     }
@@ -61,7 +60,7 @@ impl Script {
         self.send_text(message.to_string())
     }
 
-    /// Sends a text, whatever it is.
+    /// Sends a text that need not be JSON.
     #[must_use]
     pub fn send_text(self, text: impl Into<String>) -> Self {
         self.step(Step::Send(Message::text(text.into())))
@@ -79,7 +78,7 @@ impl Script {
         self.step(Step::WaitFor(kind.into()))
     }
 
-    /// Waits.
+    /// Pauses for this time.
     #[must_use]
     pub fn pause(self, time: Duration) -> Self {
         self.step(Step::Pause(time))
@@ -91,21 +90,21 @@ impl Script {
         self.step(Step::Close(code, reason.into()))
     }
 
-    /// Cuts the connection without a word.
+    /// Drops the connection without a close frame.
     #[must_use]
     pub fn cut(self) -> Self {
         self.step(Step::Cut)
     }
 
-    /// Begins again after the setup, for ever.
+    /// Repeats everything after the setup, for ever.
     #[must_use]
     pub fn again(self) -> Self {
         self.step(Step::Again(2))
     }
 
-    /// The time between two messages; 10 milliseconds, unless said otherwise.
+    /// Sets the pause before each message; the default is 10 milliseconds.
     #[must_use]
-    pub fn pace(mut self, pace: Duration) -> Self {
+    pub fn with_pace(mut self, pace: Duration) -> Self {
         self.pace = pace;
         self
     }
@@ -131,11 +130,11 @@ pub struct ScriptedServer {
 }
 
 impl ScriptedServer {
-    /// Starts. Each connection plays the next script; the last is played again by all that follow.
+    /// Starts the server. Each connection plays the next script; further ones repeat the last.
     ///
     /// # Errors
     ///
-    /// The system's, if there is no free port.
+    /// An I/O error if no port can be opened.
     pub async fn start(scripts: impl IntoIterator<Item = Script>) -> Result<Self, std::io::Error> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("ws://{}", listener.local_addr()?);
@@ -145,17 +144,17 @@ impl ScriptedServer {
         Ok(Self { url, received, accepting })
     }
 
-    /// Where it is.
+    /// Its address.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The way to it.
+    /// The transport that connects to it.
     pub fn transport(&self) -> WebSocket {
         WebSocket::new(Platform::GoogleAi, self.url.clone())
     }
 
-    /// What the clients sent so far, connection by connection.
+    /// The messages that clients sent so far, by connection.
     pub fn received(&self) -> Vec<Vec<Value>> {
         lock(&self.received).clone()
     }
@@ -170,7 +169,7 @@ impl Drop for ScriptedServer {
 type Record = Arc<Mutex<Vec<Vec<Value>>>>;
 
 async fn accept(listener: TcpListener, scripts: Vec<Script>, received: Record) {
-    let mut connections = tokio::task::JoinSet::new(); // they end with the server
+    let mut connections = tokio::task::JoinSet::new(); // dropped, and so aborted, with the server
     loop {
         tokio::select! {
             accepted = listener.accept() => {
@@ -189,7 +188,7 @@ async fn accept(listener: TcpListener, scripts: Vec<Script>, received: Record) {
     }
 }
 
-/// Plays a script. A client that leaves early is no fault of the server.
+/// Plays a script. A client may disconnect at any time, so errors only end the script.
 async fn play(socket: TcpStream, script: Script, number: usize, received: Record) {
     if socket.set_nodelay(true).is_err() {
         return;
@@ -209,9 +208,9 @@ async fn play(socket: TcpStream, script: Script, number: usize, received: Record
         }
     };
     let write = async {
-        let mut place = 0;
-        while let Some(step) = script.steps.get(place) {
-            place += 1;
+        let mut index = 0;
+        while let Some(step) = script.steps.get(index) {
+            index += 1;
             match step {
                 Step::Send(message) => {
                     tokio::time::sleep(script.pace).await;
@@ -235,7 +234,7 @@ async fn play(socket: TcpStream, script: Script, number: usize, received: Record
                     return sink.send(Message::Close(Some(frame))).await.is_err();
                 }
                 Step::Cut => return true,
-                Step::Again(first) => place = *first,
+                Step::Again(first) => index = *first,
             }
         }
         false
@@ -246,6 +245,6 @@ async fn play(socket: TcpStream, script: Script, number: usize, received: Record
         over = write => over,
     };
     if !over {
-        read.await; // the script is played; the client decides when to go
+        read.await; // the script is over; keep reading until the client disconnects
     }
 }

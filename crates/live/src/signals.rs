@@ -1,18 +1,18 @@
-//! The `session:` keys: what the connection is doing, kept up to date by itself.
+//! The `session:` keys, which describe the connection and are kept up to date by the session.
 //!
-//! To add one: a method here that is called where the fact becomes known, a line in the table of
-//! `docs/live.md`, and a test in `tests/signals.rs` that sends the message and reads the key.
+//! To add one: a method here that is called where the value changes, a line in the table of
+//! `docs/live.md`, and a test in `tests/live/signals.rs` that sends the message and reads the key.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use sessile_state::{SharedValue, State};
 use tokio::time::Instant;
 
-use crate::wire::TokenUsage;
-use crate::wire_phase::WirePhase;
+use crate::lock::lock;
+use crate::wire::{TokenUsage, WirePhase};
 
-/// Writes the signals of one session. Their numbers survive a reconnect.
+/// Writes the signals of one session. Counts continue after a reconnect.
 #[derive(Debug)]
 pub(crate) struct Signals {
     state: State,
@@ -21,21 +21,22 @@ pub(crate) struct Signals {
 
 #[derive(Debug, Default)]
 struct Facts {
-    /// When the session first was connected; since then its time runs.
+    /// When the session was first connected: the start of its elapsed time.
     began: Option<Instant>,
-    /// When either side last said something.
+    /// The last activity of either side.
     last_activity: Option<Instant>,
     interruptions: u64,
     errors: u64,
     video: bool,
-    /// What was heard of the user in this turn.
+    /// The transcript of the user's speech in this turn.
     input: String,
-    /// What the model said aloud in this turn.
+    /// The transcript of the model's speech in this turn.
     output: String,
 }
 
-/// How long a session may last with sound alone, and with pictures.
+/// How long the server lets a session with audio only last.
 const AUDIO_BUDGET: Duration = Duration::from_secs(15 * 60);
+/// How long the server lets a session with video last.
 const VIDEO_BUDGET: Duration = Duration::from_secs(2 * 60);
 
 impl Signals {
@@ -125,7 +126,7 @@ impl Signals {
         }
     }
 
-    /// More of what the user says; the key holds all that was heard in this turn.
+    /// Appends to the transcript of the user; the key holds all of this turn.
     pub(crate) fn input(&self, piece: &str) {
         self.touch();
         let all = self.with(|facts| {
@@ -135,7 +136,7 @@ impl Signals {
         self.put("session:last_input_transcription", all);
     }
 
-    /// More of what the model says; the key holds all of this turn.
+    /// Appends to the transcript of the model; the key holds all of this turn.
     pub(crate) fn output(&self, piece: &str) {
         self.touch();
         let all = self.with(|facts| {
@@ -145,7 +146,7 @@ impl Signals {
         self.put("session:last_output_transcription", all);
     }
 
-    /// The next transcription is the beginning of another.
+    /// The next piece begins a new transcript.
     pub(crate) fn turn_completed(&self) {
         self.touch();
         self.with(|facts| {
@@ -165,12 +166,12 @@ impl Signals {
         }
     }
 
-    /// Somebody said something.
+    /// Notes activity of either side.
     pub(crate) fn touch(&self) {
         self.with(|facts| facts.last_activity = Some(Instant::now()));
     }
 
-    /// Brings the keys that run with time up to date.
+    /// Updates the keys that depend on the time.
     pub(crate) fn flush(&self) {
         let (silence, elapsed, video) = self.with(|facts| {
             (facts.last_activity.map(|at| at.elapsed()), facts.began.map(|at| at.elapsed()), facts.video)
@@ -186,7 +187,7 @@ impl Signals {
     }
 
     fn with<R>(&self, change: impl FnOnce(&mut Facts) -> R) -> R {
-        change(&mut self.facts.lock().unwrap_or_else(PoisonError::into_inner))
+        change(&mut lock(&self.facts))
     }
 
     fn put(&self, key: &str, value: impl Into<serde_json::Value>) {

@@ -1,17 +1,17 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::tool::{ToolCall, ToolResponse};
+use crate::tool_call::{LiveToolCall, ToolResponse};
 
-/// One turn of a conversation: what was said and done, in order.
+/// One turn of a conversation: its messages and tool calls, in order.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Turn {
+pub struct LiveTurn {
     /// Its number, from 1.
     pub number: u32,
     /// What happened, in order.
     pub items: Vec<TurnItem>,
-    /// Whether the user interrupted the model; what it had said until then is kept.
+    /// Whether the user interrupted the model; the items until then are kept.
     pub interrupted: bool,
 }
 
@@ -24,13 +24,13 @@ pub enum TurnItem {
     /// The model said or wrote this.
     Model(String),
     /// The model called a tool.
-    Call(Arc<ToolCall>),
-    /// A call was answered.
+    Call(Arc<LiveToolCall>),
+    /// A tool call was answered.
     Answer(Arc<ToolResponse>),
 }
 
-impl Turn {
-    /// All that the user said.
+impl LiveTurn {
+    /// The whole text of the user.
     pub fn user(&self) -> String {
         self.said(|item| match item {
             TurnItem::User(text) => Some(text),
@@ -38,7 +38,7 @@ impl Turn {
         })
     }
 
-    /// All that the model said.
+    /// The whole text of the model.
     pub fn model(&self) -> String {
         self.said(|item| match item {
             TurnItem::Model(text) => Some(text),
@@ -46,7 +46,7 @@ impl Turn {
         })
     }
 
-    /// Whether nobody said or did anything.
+    /// Whether nothing happened in it.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
@@ -56,14 +56,14 @@ impl Turn {
     }
 }
 
-/// The turn that is going on, and the last ones before it.
+/// The current turn, and the last ones before it.
 #[derive(Debug, Default)]
 pub(crate) struct Transcript {
-    current: Turn,
-    past: VecDeque<Arc<Turn>>,
+    current: LiveTurn,
+    past: VecDeque<Arc<LiveTurn>>,
 }
 
-/// How many turns are kept: enough for every window, and no more however long a session lasts.
+/// How many past turns are kept, so that memory stays bounded however long a session lasts.
 const KEPT: usize = 50;
 
 impl Transcript {
@@ -83,7 +83,7 @@ impl Transcript {
         }
     }
 
-    pub(crate) fn call(&mut self, call: Arc<ToolCall>) {
+    pub(crate) fn call(&mut self, call: Arc<LiveToolCall>) {
         self.current.items.push(TurnItem::Call(call));
     }
 
@@ -95,9 +95,9 @@ impl Transcript {
         self.current.interrupted = true;
     }
 
-    /// Ends the turn that is going on. An empty one is not kept.
-    pub(crate) fn end(&mut self, number: u32) -> Arc<Turn> {
-        let turn = Arc::new(Turn { number, ..std::mem::take(&mut self.current) });
+    /// Ends the current turn. An empty one is not kept.
+    pub(crate) fn end(&mut self, number: u32) -> Arc<LiveTurn> {
+        let turn = Arc::new(LiveTurn { number, ..std::mem::take(&mut self.current) });
         if !turn.is_empty() {
             if self.past.len() == KEPT {
                 self.past.pop_front();
@@ -108,12 +108,12 @@ impl Transcript {
     }
 
     /// The last turns that ended, oldest first.
-    pub(crate) fn last(&self, count: usize) -> Vec<Arc<Turn>> {
+    pub(crate) fn last(&self, count: usize) -> Vec<Arc<LiveTurn>> {
         self.past.iter().skip(self.past.len().saturating_sub(count)).cloned().collect()
     }
 
-    /// The last turns, the one that is going on included.
-    pub(crate) fn last_with_current(&self, count: usize) -> Vec<Arc<Turn>> {
+    /// The last turns including the current one.
+    pub(crate) fn last_with_current(&self, count: usize) -> Vec<Arc<LiveTurn>> {
         if self.current.is_empty() {
             return self.last(count);
         }

@@ -1,9 +1,11 @@
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use sessile_state::State;
 
-/// When `turn:` keys are cleared: as the next turn begins, and never while what follows from the
-/// turn that wrote them is still going on.
+use crate::lock::lock;
+
+/// Clears the `turn:` keys when the next turn begins, but not before the end of the last turn has
+/// been processed: its extractors, watches and callbacks still read them.
 #[derive(Debug, Default)]
 pub(crate) struct TurnGate {
     inner: Mutex<Inner>,
@@ -11,18 +13,18 @@ pub(crate) struct TurnGate {
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// Whether a turn is going on.
+    /// Whether a turn is in progress.
     open: bool,
-    /// Turns that are complete on the wire, and whose end is still worked on.
+    /// How many turns are complete on the wire while their end is still being processed.
     ending: u32,
-    /// Whether a turn began meanwhile.
+    /// Whether a new turn began meanwhile, so that the keys must be cleared afterwards.
     clear_later: bool,
 }
 
 impl TurnGate {
-    /// Somebody says something: a turn begins, unless one is going on.
+    /// There is activity: a turn begins, unless one is in progress.
     pub(crate) fn begin(&self, state: &State) {
-        let mut inner = self.lock();
+        let mut inner = lock(&self.inner);
         if std::mem::replace(&mut inner.open, true) {
             return;
         }
@@ -34,25 +36,21 @@ impl TurnGate {
         }
     }
 
-    /// The server says that the turn is complete.
+    /// The server ended the turn.
     pub(crate) fn complete(&self) {
-        let mut inner = self.lock();
+        let mut inner = lock(&self.inner);
         inner.open = false;
         inner.ending += 1;
     }
 
-    /// Everything that follows from a complete turn is done.
+    /// The end of a turn has been processed.
     pub(crate) fn ended(&self, state: &State) {
-        let mut inner = self.lock();
+        let mut inner = lock(&self.inner);
         inner.ending = inner.ending.saturating_sub(1);
         if inner.ending == 0 && std::mem::take(&mut inner.clear_later) {
             drop(inner);
             clear(state);
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -6,16 +6,16 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use sessile_state::{SharedValue, State};
 
-/// Looks at one key, and acts when it changes in a certain way.
+/// Watches one key, and runs an action when it changes in a certain way.
 ///
 /// ```
-/// use sessile_live::Watch;
+/// use sessile_live::KeyWatch;
 ///
-/// let watch = Watch::on("failed_attempts").crossed_above(3.0).then(|change| async move {
+/// let watch = KeyWatch::on("failed_attempts").crossed_above(3.0).then(|change| async move {
 ///     change.state.set("escalate", true);
 /// });
 /// ```
-pub struct Watch {
+pub struct KeyWatch {
     key: String,
     test: Test,
     concurrent: bool,
@@ -23,24 +23,24 @@ pub struct Watch {
 }
 
 type Test = Box<dyn Fn(Option<&Value>, Option<&Value>) -> bool + Send + Sync>;
-type Action = Box<dyn Fn(Change) -> BoxFuture<'static, ()> + Send + Sync>;
+type Action = Box<dyn Fn(WatchedChange) -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// What became of a watched key since the last look.
+/// The change of a watched key since the last check.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Change {
+pub struct WatchedChange {
     /// The key.
     pub key: String,
-    /// What it held, if anything.
+    /// The value before; `None` if it was absent.
     pub old: Option<SharedValue>,
-    /// What it holds, if anything.
+    /// The value now; `None` if it is absent.
     pub new: Option<SharedValue>,
     /// The session's state.
     pub state: State,
 }
 
-impl Watch {
-    /// Watches this key; every change counts, unless a condition is given.
+impl KeyWatch {
+    /// Watches this key: every change, unless a condition is added.
     pub fn on(key: impl Into<String>) -> WatchOn {
         WatchOn { key: key.into(), test: Box::new(|_, _| true), concurrent: false }
     }
@@ -50,7 +50,7 @@ impl Watch {
     }
 }
 
-/// A watch that does not know yet what to do.
+/// A watch without an action; [`then`](Self::then) adds it.
 pub struct WatchOn {
     key: String,
     test: Test,
@@ -58,21 +58,21 @@ pub struct WatchOn {
 }
 
 impl WatchOn {
-    /// When it becomes this value.
+    /// Only when the value becomes this one.
     #[must_use]
     pub fn changed_to(self, value: impl Into<Value>) -> Self {
         let value = value.into();
         self.when(move |_, new| new == Some(&value))
     }
 
-    /// When it was this value and is another.
+    /// Only when the value was this one before.
     #[must_use]
     pub fn changed_from(self, value: impl Into<Value>) -> Self {
         let value = value.into();
         self.when(move |old, _| old == Some(&value))
     }
 
-    /// When a number that was below the threshold no longer is.
+    /// Only when a number rises from below the threshold to it or above.
     #[must_use]
     pub fn crossed_above(self, threshold: f64) -> Self {
         self.when(move |old, new| {
@@ -80,7 +80,7 @@ impl WatchOn {
         })
     }
 
-    /// When a number that was not below the threshold now is.
+    /// Only when a number falls below the threshold.
     #[must_use]
     pub fn crossed_below(self, threshold: f64) -> Self {
         self.when(move |old, new| {
@@ -88,19 +88,19 @@ impl WatchOn {
         })
     }
 
-    /// When it is true and was not.
+    /// Only when the value becomes `true`.
     #[must_use]
     pub fn became_true(self) -> Self {
         self.when(|old, new| old != Some(&Value::Bool(true)) && new == Some(&Value::Bool(true)))
     }
 
-    /// When it was true and is not.
+    /// Only when the value was `true` before.
     #[must_use]
     pub fn became_false(self) -> Self {
         self.when(|old, new| old == Some(&Value::Bool(true)) && new != Some(&Value::Bool(true)))
     }
 
-    /// When this holds of the old and the new value; `None` is absence.
+    /// Only when this returns `true` for the old and the new value; `None` is an absent key.
     #[must_use]
     pub fn when(
         mut self,
@@ -110,20 +110,33 @@ impl WatchOn {
         self
     }
 
-    /// Lets the session go on while the action runs. Otherwise guards of phases see what it did.
+    /// Does not wait for the action. By default the session waits, so that the guards of phases see
+    /// its changes.
     #[must_use]
     pub fn concurrent(mut self) -> Self {
         self.concurrent = true;
         self
     }
 
-    /// What to do.
+    /// The action to run.
     pub fn then<Fut: Future<Output = ()> + Send + 'static>(
         self,
-        action: impl Fn(Change) -> Fut + Send + Sync + 'static,
-    ) -> Watch {
+        action: impl Fn(WatchedChange) -> Fut + Send + Sync + 'static,
+    ) -> KeyWatch {
         let action: Action = Box::new(move |change| action(change).boxed());
-        Watch { key: self.key, test: self.test, concurrent: self.concurrent, action }
+        KeyWatch { key: self.key, test: self.test, concurrent: self.concurrent, action }
+    }
+}
+
+impl std::fmt::Debug for KeyWatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KeyWatch").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for WatchOn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WatchOn").field("key", &self.key).finish_non_exhaustive()
     }
 }
 
@@ -131,26 +144,26 @@ fn number(value: Option<&Value>) -> Option<f64> {
     value.and_then(Value::as_f64)
 }
 
-/// The watches of a session, and what their keys held at the last look.
+/// The watches of a session, and the values of their keys at the last check.
 pub(crate) struct Watches {
-    watches: Vec<Watch>,
-    /// The watched keys, each once, in order; so are the differences that are found.
+    watches: Vec<KeyWatch>,
+    /// The watched keys, sorted and unique: differences come in the same order.
     keys: Vec<String>,
     seen: BTreeMap<String, SharedValue>,
 }
 
-/// What a look found, in the order of registration.
+/// The actions to run, in the order of registration.
 #[derive(Default)]
 pub(crate) struct Triggered {
-    /// To be awaited, one after the other.
+    /// Actions that the session waits for, one after the other.
     pub(crate) blocking: Vec<BoxFuture<'static, ()>>,
-    /// To be started.
+    /// Actions to spawn.
     pub(crate) concurrent: Vec<BoxFuture<'static, ()>>,
 }
 
 impl Watches {
-    /// Watches that know the state as it is now.
-    pub(crate) fn new(watches: Vec<Watch>, state: &State) -> Self {
+    /// Watches that compare with the state as it is now.
+    pub(crate) fn new(watches: Vec<KeyWatch>, state: &State) -> Self {
         let mut keys: Vec<_> = watches.iter().map(|watch| watch.key.clone()).collect();
         keys.sort();
         keys.dedup();
@@ -159,8 +172,8 @@ impl Watches {
         watches
     }
 
-    /// Compares the committed state with the last look. The net change counts: a key that is back
-    /// at its old value has not changed.
+    /// Compares the committed state with the last check. Only the net change counts: a key that is
+    /// back at its old value has not changed.
     pub(crate) fn look(&mut self, state: &State) -> Triggered {
         let mut triggered = Triggered::default();
         if self.watches.is_empty() {
@@ -177,7 +190,7 @@ impl Watches {
                 continue;
             }
             let change =
-                Change { key: key.clone(), old: old.clone(), new: new.clone(), state: state.clone() };
+                WatchedChange { key: key.clone(), old: old.clone(), new: new.clone(), state: state.clone() };
             let action = (watch.action)(change);
             if watch.concurrent {
                 triggered.concurrent.push(action);

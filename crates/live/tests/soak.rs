@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use sessile_live::{
-    Live, LiveEvent, LiveTool, Pattern, Phase, Platform, Script, ScriptedServer, ToolContext, Watch,
+    KeyWatch, Live, LiveEvent, LiveTool, LiveToolContext, Pattern, Phase, Platform, Script, ScriptedServer,
     WebSocket,
 };
 use sessile_session::{EventWindow, Expect, MemoryStore, SessionKey, SessionService};
@@ -19,7 +19,7 @@ fn number(variable: &str, default: usize) -> usize {
     std::env::var(variable).ok().map_or(default, |text| text.parse().expect("a number"))
 }
 
-/// Resident memory in bytes, where the system tells.
+/// Resident memory in bytes, where the operating system reports it.
 fn memory() -> Option<usize> {
     let pages = std::fs::read_to_string("/proc/self/statm").ok()?;
     Some(pages.split(' ').nth(1)?.parse::<usize>().ok()? * 4096)
@@ -51,19 +51,19 @@ async fn talk(number: usize, turns: usize, url: String, service: SessionService)
     let [audio, heard, watched, ended] = counts.clone();
     let seen = watched.clone();
     let session = Live::builder()
-        .keepalive(Duration::from_secs(600)) // a busy computer is no silent server
+        .keepalive(Duration::from_secs(600)) // on a busy machine the server may seem silent
         .connect_timeout(Duration::from_secs(600), Duration::from_secs(600))
         .session(service.clone(), key.clone())
-        .tool(LiveTool::function("count", "", async |_: Nothing, ctx: ToolContext| {
+        .tool(LiveTool::function("count", "", async |_: Nothing, ctx: LiveToolContext| {
             Ok(ctx.state().try_modify("count", 0usize, |n| n + 1)?)
         }))
         .computed("double", ["count"], |state| Some(state.get::<usize>("count")? * 2))
-        .watch(Watch::on("double").then(move |_| {
+        .watch(KeyWatch::on("double").then(move |_| {
             seen.fetch_add(1, Ordering::SeqCst);
             async {}
         }))
         .pattern(Pattern::turns(2, |_| true).then(|state| async move { state.set("two", true) }))
-        .phase(Phase::new("a").transition("b", |state| state.contains("two")))
+        .phase(Phase::new("a").with_transition("b", |state| state.contains("two")))
         .phase(Phase::new("b"))
         .on_audio(move |_| {
             audio.fetch_add(1, Ordering::SeqCst);

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use sessile::live::{
-    Live, LiveEvent, LiveTool, Pattern, Phase, Scheduling, Script, ScriptedServer, ToolContext, Watch,
+    KeyWatch, Live, LiveEvent, LiveTool, LiveToolContext, Pattern, Phase, Scheduling, Script, ScriptedServer,
 };
 use sessile::{EventWindow, MemoryStore, SessionKey, SessionService};
 
@@ -52,21 +52,25 @@ async fn desk() -> Result<Vec<String>, Box<dyn Error>> {
         .tool(LiveTool::function(
             "verify_caller",
             "Checks who calls",
-            async |caller: Caller, ctx: ToolContext| {
+            async |caller: Caller, ctx: LiveToolContext| {
                 ctx.state().try_set("user:name", &caller.name)?;
                 Ok(json!({"verified": caller.code_word == "engine"}))
             },
         ))
         .tool(
-            LiveTool::function("find_order", "Looks an order up", async |order: Order, ctx: ToolContext| {
-                // A slow warehouse: it answers when the caller has lost patience, on a busy machine
-                // too.
-                while !ctx.state().contains("impatient") {
-                    tokio::time::sleep(Duration::from_millis(5)).await;
-                }
-                ctx.state().try_set("order", json!({"number": order.number, "days_late": 9}))?;
-                Ok(json!({"status": "on its way"}))
-            })
+            LiveTool::function(
+                "find_order",
+                "Looks an order up",
+                async |order: Order, ctx: LiveToolContext| {
+                    // A slow warehouse: it answers when the caller has lost patience, on a busy
+                    // machine too.
+                    while !ctx.state().contains("impatient") {
+                        tokio::time::sleep(Duration::from_millis(5)).await;
+                    }
+                    ctx.state().try_set("order", json!({"number": order.number, "days_late": 9}))?;
+                    Ok(json!({"status": "on its way"}))
+                },
+            )
             .background(Scheduling::WhenIdle),
         )
         // What a tool found out becomes state, and state leads the conversation.
@@ -83,7 +87,7 @@ async fn desk() -> Result<Vec<String>, Box<dyn Error>> {
         .computed("apology", ["days_late"], |state| {
             (state.get::<u32>("days_late")? > 7).then_some("a voucher")
         })
-        .watch(Watch::on("derived:apology").then(|change| async move {
+        .watch(KeyWatch::on("derived:apology").then(|change| async move {
             change.state.set("offer", change.new.map(|offer| offer.into_value()));
         }))
         .pattern(
@@ -92,16 +96,16 @@ async fn desk() -> Result<Vec<String>, Box<dyn Error>> {
         )
         .phase(
             Phase::new("who")
-                .instruction("Find out who calls.")
-                .tools(["verify_caller"])
-                .transition("order", |state| state.get("identity_verified") == Some(true)),
+                .with_instruction("Find out who calls.")
+                .with_tools(["verify_caller"])
+                .with_transition("order", |state| state.get("identity_verified") == Some(true)),
         )
         .phase(
             Phase::new("order")
-                .instruction("Help {user:name} with the order.")
-                .transition("apology", |state| state.contains("offer")),
+                .with_instruction("Help {user:name} with the order.")
+                .with_transition("apology", |state| state.contains("offer")),
         )
-        .phase(Phase::new("apology").instruction("Offer {offer} and say goodbye.").terminal())
+        .phase(Phase::new("apology").with_instruction("Offer {offer} and say goodbye.").terminal())
         .on_event(move |event| {
             let line = match event {
                 LiveEvent::Phase(change) => format!("phase: {}", change.to),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use sessile_live::{Live, LiveHandle, Phase, Watch};
+use sessile_live::{KeyWatch, Live, LiveHandle, Phase};
 use tokio::sync::Mutex;
 
 use super::script::{Probe, Script, Waiting};
@@ -23,14 +23,16 @@ impl Contestant for LiveHandle {
                     })
                 });
                 let live = (0..WATCHES).fold(live, |live, number| {
-                    live.watch(Watch::on(format!("derived:double{}", number % VARIABLES)).then(|_| async {}))
+                    live.watch(
+                        KeyWatch::on(format!("derived:double{}", number % VARIABLES)).then(|_| async {}),
+                    )
                 });
                 let live = (0..PHASES).fold(live, |live, number| {
                     let next = (number + 1) % PHASES;
                     live.phase(
                         Phase::new(format!("phase{number}"))
-                            .instruction(&format!("Do what phase {number} is for."))
-                            .transition(format!("phase{next}"), move |state| {
+                            .with_instruction(&format!("Do what phase {number} is for."))
+                            .with_transition(format!("phase{next}"), move |state| {
                                 is_in(state.get("input0"), next)
                             }),
                     )

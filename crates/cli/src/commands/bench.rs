@@ -14,9 +14,9 @@ use tokio::task::JoinSet;
 
 use crate::args::{OutputArgs, StoreArgs};
 use crate::output::Output;
-use crate::place::{Need, with_sessions};
 use crate::progress::Progress;
-use crate::talk::say;
+use crate::stderr::say;
+use crate::store_url::{Need, with_sessions};
 
 /// The arguments of `bench`.
 #[derive(Debug, Args)]
@@ -33,14 +33,14 @@ pub(crate) struct Bench {
     output: OutputArgs,
 }
 
-/// What a workload did.
+/// The result of a workload.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Measured {
     workload: String,
     operations: usize,
     per_second: f64,
-    /// Microseconds that half of the operations took at the most, and that 99 of 100 did.
+    /// The 50th and 99th percentile of the latency, in microseconds.
     median: f64,
     p99: f64,
 }
@@ -59,7 +59,7 @@ impl Bench {
     async fn work(&self, service: &SessionService) -> anyhow::Result<()> {
         let run = Run {
             service: service.clone(),
-            // An application of its own, so that no other sessions are touched.
+            // A new application, so that the sessions of others are not touched.
             app: format!("sessile-bench-{}", RandomIds.new_id()),
             time: Duration::from_secs(self.seconds),
             tasks: self.tasks as usize,
@@ -105,7 +105,7 @@ enum Workload {
     List,
 }
 
-/// A bench that runs.
+/// One run of the benchmark.
 struct Run {
     service: SessionService,
     app: String,
@@ -114,11 +114,11 @@ struct Run {
 }
 
 impl Run {
-    /// Makes a session for each task, and enough of them for a page.
+    /// Creates a session for each task, and at least enough of them for a page of the list.
     async fn prepare(&self) -> anyhow::Result<()> {
         for id in 0..self.tasks.max(PAGE) {
             let new = CreateSession::new(&self.app, "user").with_id(format!("s{id}"));
-            self.service.create(new).await.context("cannot make the sessions of the bench")?;
+            self.service.create(new).await.context("cannot create the sessions of the benchmark")?;
         }
         for n in 0..HISTORY {
             self.service.append_to(&self.key(0), event(n)).await?;
@@ -144,11 +144,11 @@ impl Run {
         }
         let mut times = Vec::new();
         while let Some(task) = running.join_next().await {
-            times.extend(task.context("a task of the bench failed")??);
+            times.extend(task.context("a task of the benchmark failed")??);
         }
         let took = start.elapsed().as_secs_f64();
         times.sort_unstable();
-        let micros = |place: usize| times.get(place).map_or(0.0, |time| time.as_secs_f64() * 1e6);
+        let micros = |index: usize| times.get(index).map_or(0.0, |time| time.as_secs_f64() * 1e6);
         Ok(Measured {
             workload: match workload {
                 Workload::OneWriter => "append, one writer".to_owned(),
@@ -163,13 +163,13 @@ impl Run {
         })
     }
 
-    /// Deletes what the bench made; of the shared state, the keys.
+    /// Deletes the sessions of the benchmark, and its keys of shared state.
     async fn clean(&self) -> anyhow::Result<()> {
         for id in 0..self.tasks.max(PAGE) {
             self.service
                 .delete(&self.key(id), Expect::default())
                 .await
-                .context("cannot delete the sessions of the bench")?;
+                .context("cannot delete the sessions of the benchmark")?;
         }
         let (mut app, mut user) = (sessile_state::Delta::new(), sessile_state::Delta::new());
         app.remove("hot");

@@ -1,6 +1,6 @@
-//! `sessile chat`: talking to an agent in the terminal.
+//! `sessile chat`: a conversation with an agent in the terminal.
 //!
-//! What the agent says goes to standard output; its calls, and state as it changes, to standard
+//! The agent's answers go to standard output; its tool calls and changes of state to standard
 //! error.
 
 use std::io::{IsTerminal, Write, stdin, stdout};
@@ -16,12 +16,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::agents::{Services, with_schemas};
 use crate::args::StoreArgs;
-use crate::event_text::{changes, cut, said};
+use crate::event_text::{changes, cut, summary};
 use crate::exit::Failure;
 use crate::output::written;
-use crate::place::{Need, Place, closed};
 use crate::services::ServiceArgs;
-use crate::talk::{colours_on, harmless, harmless_lines, say};
+use crate::stderr::{colours_on, harmless, harmless_lines, say};
+use crate::store_url::{Need, StoreUrl, closed};
 
 /// The arguments of `chat`.
 #[derive(Debug, Args)]
@@ -32,10 +32,10 @@ pub(crate) struct Chat {
     /// The folder with a folder for each application.
     #[arg(long, value_name = "FOLDER")]
     agents: Option<PathBuf>,
-    /// Who talks.
+    /// The user of the session.
     #[arg(long, value_name = "USER", default_value = "user")]
     user: String,
-    /// The session to go on with, or to make under this id; a new one if it is left out.
+    /// The session to continue, or the id of a new one; a new id is generated if it is left out.
     #[arg(long, value_name = "SESSION")]
     session: Option<String>,
     #[command(flatten)]
@@ -46,20 +46,20 @@ pub(crate) struct Chat {
 
 impl Chat {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let place = Place::of(&self.store.store)?;
-        let sessions = SessionService::over(place.open(Need::Any).await?);
+        let store_url = StoreUrl::parse(&self.store.store)?;
+        let sessions = SessionService::over(store_url.open(Need::Any).await?);
         let done = match with_schemas(sessions.clone(), self.agents.as_deref()) {
-            Ok(checked) => self.talk(&place, &checked).await,
+            Ok(checked) => self.talk(&store_url, &checked).await,
             Err(error) => Err(error),
         };
         closed(&sessions, done).await
     }
 
-    async fn talk(&self, place: &Place, sessions: &SessionService) -> anyhow::Result<()> {
+    async fn talk(&self, store_url: &StoreUrl, sessions: &SessionService) -> anyhow::Result<()> {
         let services = Services {
             sessions: sessions.clone(),
-            artifacts: self.services.artifacts(place).await?,
-            memory: self.services.memory(place).await?,
+            artifacts: self.services.artifacts(store_url).await?,
+            memory: self.services.memory(store_url).await?,
             auto_create: false,
         };
         let applications = services.load(self.agents.as_deref())?;
@@ -71,21 +71,25 @@ impl Chat {
         };
         let runner = found.runner.map_err(Failure::Usage)?;
         let key = self.session(&services.sessions).await?;
-        Conversation::new(runner, key)?.go_on().await
+        Conversation::new(runner, key)?.run().await
     }
 
-    /// The session to talk in, made if it is not there.
+    /// The session of the conversation, created if it does not exist.
     async fn session(&self, sessions: &SessionService) -> anyhow::Result<SessionKey> {
         if let Some(id) = &self.session {
             let key = SessionKey::new(&self.app, &self.user, id)?;
             if let Some(session) = sessions.get(&key, EventWindow::NONE).await? {
-                say(format_args!("going on with session {key} of {} events", session.version()));
+                say(format_args!("continuing session {key} of {} events", session.version()));
                 return Ok(key);
             }
         }
         let new = CreateSession { id: self.session.clone(), ..CreateSession::new(&self.app, &self.user) };
         let key = sessions.create(new).await?.key().clone();
-        say(format_args!("new session; go on with it later: --user {} --session {}", key.user(), key.id()));
+        say(format_args!(
+            "new session; continue it later with: --user {} --session {}",
+            key.user(),
+            key.id()
+        ));
         Ok(key)
     }
 }
@@ -95,9 +99,9 @@ struct Conversation {
     runner: Runner,
     key: SessionKey,
     lines: Lines<BufReader<Stdin>>,
-    /// Ctrl-C, heard all the time.
+    /// Ctrl-C. Registered for the whole conversation, so that none is missed between turns.
     interrupts: Signal,
-    /// Whether a person types the messages.
+    /// Whether messages are typed at a terminal, not piped.
     typed: bool,
     dim: bool,
     failed: bool,
@@ -106,13 +110,13 @@ struct Conversation {
 impl Conversation {
     fn new(runner: Runner, key: SessionKey) -> anyhow::Result<Self> {
         let typed = stdin().is_terminal();
-        let interrupts = signal(SignalKind::interrupt()).context("cannot hear Ctrl-C")?;
+        let interrupts = signal(SignalKind::interrupt()).context("cannot handle Ctrl-C")?;
         let lines = BufReader::new(tokio::io::stdin()).lines();
         Ok(Self { runner, key, lines, interrupts, typed, dim: colours_on(&std::io::stderr()), failed: false })
     }
 
-    /// One turn after the other, until there are no more messages.
-    async fn go_on(mut self) -> anyhow::Result<()> {
+    /// Runs turns until there are no more messages.
+    async fn run(mut self) -> anyhow::Result<()> {
         if self.typed {
             say(format_args!(
                 "type a message; Ctrl-C ends a turn, and then the conversation; Ctrl-D ends it too"
@@ -165,7 +169,7 @@ impl Conversation {
         }
     }
 
-    /// Shows pieces as they come, and a whole answer only if it did not come in pieces.
+    /// Prints pieces as they arrive, and a whole answer only if it was not streamed in pieces.
     fn show(&self, event: &Arc<Event>, pieces: &mut bool) -> anyhow::Result<()> {
         let text = spoken(event);
         if event.is_partial() {
@@ -181,7 +185,7 @@ impl Conversation {
         let without_text =
             event.function_calls().next().is_some() || event.function_responses().next().is_some();
         if without_text || event.error_code.is_some() {
-            self.aside(&cut(&said(event), 300));
+            self.aside(&cut(&summary(event), 300));
         }
         changes(&event.actions.state_delta).iter().for_each(|change| self.aside(&cut(change, 300)));
         Ok(())
@@ -201,7 +205,7 @@ impl Conversation {
     }
 }
 
-/// What an event says to the user: its texts, but not the model's thoughts.
+/// The text of an event without the model's thoughts.
 fn spoken(event: &Event) -> String {
     let parts = event.content.iter().flat_map(|content| content.parts());
     let texts = parts.filter(|part| part.thought != Some(true)).filter_map(|part| part.text.as_deref());

@@ -1,7 +1,7 @@
 use clap::{Args as ClapArgs, CommandFactory};
 use clap_complete::Shell;
 
-use crate::args::Args;
+use super::Args;
 use crate::output::written;
 
 /// The arguments of `completions`.
@@ -11,7 +11,7 @@ pub(crate) struct Completions {
     shell: Shell,
 }
 
-/// Prints the script. It is made whole first: the generator panics where nobody reads.
+/// Prints the script. It is generated into memory first: the generator panics on a broken pipe.
 pub(crate) fn run(command: &Completions) -> anyhow::Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(command.shell, &mut Args::command(), "sessile", &mut script);

@@ -10,13 +10,53 @@ pub(crate) mod state;
 pub(crate) mod tokens;
 
 use anyhow::Context;
+use clap::{Parser, Subcommand};
 
-use crate::args::{Args, Command};
+use crate::exit;
 
-/// Does what the command line asks for.
+/// Keeps the state of AI agents: serves agents, chats with them, and manages stores of sessions.
+#[derive(Debug, Parser)]
+#[command(name = "sessile", version, after_help = exit::CODES, max_term_width = 110)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve agents and sessions over the HTTP API of ADK.
+    Serve(Box<serve::Serve>),
+
+    /// Talk to an agent in the terminal.
+    Chat(chat::Chat),
+
+    /// List, change, export and import sessions.
+    #[command(subcommand)]
+    Sessions(sessions::Sessions),
+
+    /// Read and change state, in every scope.
+    #[command(subcommand)]
+    State(state::State),
+
+    /// Check, migrate and sweep a database.
+    #[command(subcommand)]
+    Db(db::Db),
+
+    /// Prepare tokens for `serve --tokens-file`.
+    #[command(subcommand)]
+    Tokens(tokens::Tokens),
+
+    /// Measure how fast a store is, with the workloads of the performance page.
+    Bench(bench::Bench),
+
+    /// Print a script that completes this command in a shell.
+    Completions(completions::Completions),
+}
+
+/// Runs the command.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.context("cannot start the threads that do the work")?;
+    let runtime = runtime.context("cannot start the async runtime")?;
     let result = runtime.block_on(async {
         match args.command {
             Command::Serve(command) => command.run().await,
@@ -29,7 +69,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
             Command::Completions(command) => completions::run(&command),
         }
     });
-    // A thread that waits for a line of standard input would wait for ever.
+    // Not a plain drop: that would wait for a thread that is blocked on standard input.
     runtime.shutdown_background();
     result
 }

@@ -1,4 +1,4 @@
-//! `sessile tokens`: tokens that the server knows callers by.
+//! `sessile tokens`: the tokens that authenticate callers of the server.
 
 use std::io::Read;
 
@@ -19,10 +19,11 @@ pub(crate) enum Tokens {
 /// The arguments of `tokens hash`.
 #[derive(Debug, Args)]
 pub(crate) struct Hash {
-    /// The user whom the token stands for.
+    /// The user that the token authenticates.
     #[arg(long, value_name = "USER")]
     user: String,
-    /// What its bearer may do beside: act for every user, or write `app:` keys. May be repeated.
+    /// An additional right: act for every user (admin), or write `app:` keys (write_app). May be
+    /// repeated.
     #[arg(long = "right", value_name = "RIGHT")]
     rights: Vec<Right>,
 }
@@ -46,7 +47,7 @@ pub(crate) fn run(Tokens::Hash(command): Tokens) -> anyhow::Result<()> {
         return Err(Failure::Usage(text).into());
     }
     if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        let text = "the token holds white space or other characters that no header can carry";
+        let text = "the token contains white space or other characters that are not allowed in a header";
         return Err(Failure::Usage(text.to_owned()).into());
     }
     let digest = ring::digest::digest(&ring::digest::SHA256, token.as_bytes());

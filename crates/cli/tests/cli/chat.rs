@@ -28,7 +28,7 @@ fn a_session_is_gone_on_with() {
     let chat = ["chat", "shop", "--session", "s1"];
     folder.run_with(&chat, "add a lamp\nadd a bicycle\n").ok();
     let ran = folder.run_with(&chat, "what is in my cart\n");
-    assert!(ran.stderr.contains("going on with session shop/user/s1"), "{ran:?}");
+    assert!(ran.stderr.contains("continuing session shop/user/s1"), "{ran:?}");
     assert_eq!(ran.ok(), "In your cart: \"lamp\",\"bicycle\".\n");
     let shown = folder.run(&["sessions", "list", "shop", "--json"]).json_lines();
     assert_eq!(shown[0]["state"]["cart"], json!(["lamp", "bicycle"]));

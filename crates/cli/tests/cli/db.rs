@@ -81,7 +81,7 @@ fn a_sweep_takes_old_sessions_only() {
     assert!(folder.run(&["db", "sweep", "--older-than", "1h"]).ok().contains("old"));
     let left = folder.run(&["sessions", "list", "--json"]).json_lines();
     assert_eq!((left.len(), &left[0]["id"]), (1, &json!("new")));
-    folder.run(&["db", "sweep", "--older-than", "soon"]).fails(2, "is no age");
+    folder.run(&["db", "sweep", "--older-than", "soon"]).fails(2, "is not an age");
 }
 
 #[test]

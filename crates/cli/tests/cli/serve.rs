@@ -61,7 +61,7 @@ fn a_taken_port_is_named() {
 fn others_are_not_let_in_without_authentication() {
     let folder = Folder::new();
     folder.run(&["serve", "--host", "0.0.0.0", "--port", "0"]).fails(2, "--insecure");
-    folder.run(&["serve", "--host", "nowhere.invalid"]).fails(2, "is no address");
+    folder.run(&["serve", "--host", "nowhere.invalid"]).fails(2, "is not an address");
     assert!(!folder.path().join("sessile.db").exists());
     let open = Served::new(&folder, &["--host", "0.0.0.0", "--insecure"]);
     assert_eq!(open.get("/health"), json!({"status": "ok"}));
@@ -92,7 +92,7 @@ fn tokens_say_who_asks() {
 
     for (args, said) in [
         (["--tokens-file", "none.json"], "cannot read none.json"),
-        (["--jwt-issuer", "me"], "say nothing without"),
+        (["--jwt-issuer", "me"], "have no effect without"),
         (["--jwks-file", "tokens.json"], "tokens.json: "),
     ] {
         let ran = folder.run(&[&["serve", "--port", "0"], &args[..]].concat());
@@ -157,7 +157,7 @@ fn options_of_adk_are_taken_or_refused_with_a_reason() {
         (&["--memory_service_uri", "rag://corpus"], "sqlite:///FILE"),
         (&["--session_service_uri", "agentengine://1"], "agentengine://"),
         (&["--allow_origins", "regex:("], "pattern"),
-        (&["--otlp-endpoint", "localhost"], "is no URL"),
+        (&["--otlp-endpoint", "localhost"], "is not a URL"),
         (&["--log-level", "a=b=c"], "--log-level"),
         (&["--max-connections", "0"], "--max-connections"),
         (&["--max-json-depth", "201"], "--max-json-depth"),

@@ -206,7 +206,7 @@ fn a_damaged_export_is_refused_and_says_where() {
         ("{}", "was not written by"),
         (cut.as_str(), "is cut off here"),
         (&swapped, "line 4 of standard input: version 1 does not come after 2"),
-        (&edited, "is not what its events say"),
+        (&edited, "does not agree with its events"),
         (&export.replace("\"id\":\"s1\"", "\"id\":\" s1\""), "white space around it"),
         (&export.replace("{\"end\":{\"events\":2}}", "{\"end\":{\"events\":3}}"), "2 events and not 3"),
     ] {

@@ -96,7 +96,7 @@ fn operations_change_what_is_stored_in_every_scope_and_print_it() {
         assert_eq!(run("get", &[]).ok(), "{\"city\":\"Paris\",\"zip\":75001}\n");
     }
     let session = ["state", "append", "shop", "--user", "ada", "--session"];
-    folder.run(&[&session[..], &["s1", "log", "-"]].concat()).fails(2, "no JSON");
+    folder.run(&[&session[..], &["s1", "log", "-"]].concat()).fails(2, "not JSON");
     let piped =
         folder.run_with(&[&session[..], &["s1", "log", "-"]].concat(), "[1, 123456789012345678901]\n");
     assert_eq!(piped.ok(), "[1,123456789012345678901]\n");

@@ -28,20 +28,20 @@ impl Target {
         matches!(self, Self::Session(_, CHURN))
     }
 
-    /// Where this target keeps a scope; `born` tells the incarnation of the session.
-    pub(crate) fn place(&self, scope: Scope, born: &str) -> Place {
+    /// The log of a scope of this target; `born` identifies the incarnation of the session.
+    pub(crate) fn log_key(&self, scope: Scope, born: &str) -> LogKey {
         let owner = match (scope, self) {
             (Scope::User, Self::User(user) | Self::Session(user, _)) => (*user).to_owned(),
             (Scope::Session, Self::Session(user, id)) => format!("{user}/{id}#{born}"),
             _ => String::new(),
         };
-        Place { scope, owner }
+        LogKey { scope, owner }
     }
 }
 
-/// A log: that of the application, of a user, or of one incarnation of a session.
+/// Names a log: that of the application, of a user, or of one incarnation of a session.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Place {
+pub(crate) struct LogKey {
     pub(crate) scope: Scope,
     /// Empty, the user, or `user/session#born`.
     pub(crate) owner: String,
@@ -51,7 +51,7 @@ pub(crate) struct Place {
 #[derive(Clone, Debug)]
 pub(crate) struct Condition {
     pub(crate) etag: String,
-    pub(crate) place: Place,
+    pub(crate) log_key: LogKey,
     /// The length of the log there, which is the number of writes before.
     pub(crate) length: usize,
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::change::{LOG, Scope};
 use crate::http::Answer;
 use crate::model::State;
-use crate::target::{Condition, Place, Target};
+use crate::target::{Condition, LogKey, Target};
 
 /// The state of one scope or, in an answer about a session, of all three.
 #[derive(Clone, Debug)]
@@ -49,14 +49,14 @@ impl View {
         session.and_then(|state| state.get("born")?.as_str()).unwrap_or_default()
     }
 
-    pub(crate) fn place(&self, scope: Scope) -> Place {
-        self.target.place(scope, self.born())
+    pub(crate) fn log_key(&self, scope: Scope) -> LogKey {
+        self.target.log_key(scope, self.born())
     }
 
     /// The `If-Match` of a caller that goes on from here.
     pub(crate) fn condition(&self) -> Condition {
         let scope = self.target.scope();
-        Condition { etag: self.etag.clone(), place: self.place(scope), length: self.log(scope).len() }
+        Condition { etag: self.etag.clone(), log_key: self.log_key(scope), length: self.log(scope).len() }
     }
 }
 

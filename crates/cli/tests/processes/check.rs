@@ -6,7 +6,7 @@ use serde_json::json;
 use sessile_session::{ChangeWindow, EventWindow, ScopeKey, Session, SessionService};
 
 use crate::child::{COMMON, turn};
-use crate::place::{Place, block_on, service, shared};
+use crate::test_store::{TestStore, block_on, service, shared};
 use crate::{ALL, EACH, PREFIXES, PROCESSES};
 
 /// Each change added one, so in each scope every number up to the last was the answer to exactly
@@ -20,9 +20,9 @@ pub(crate) fn each_result_was_seen_once(seen: &[[u32; 3]]) {
 }
 
 /// The counters, and the history of what counted them.
-pub(crate) fn counters_are_complete(place: &Place) {
+pub(crate) fn counters_are_complete(store: &TestStore) {
     block_on(async {
-        let service = service(&place.url).await;
+        let service = service(&store.url).await;
         let session = stored(&service).await;
         check_session(&service, &session).await;
         check_history(&service, ALL.into()).await;
@@ -30,14 +30,14 @@ pub(crate) fn counters_are_complete(place: &Place) {
 }
 
 /// What operations of all processes left.
-pub(crate) fn everything_is_there(place: &Place) {
+pub(crate) fn everything_is_there(store: &TestStore) {
     block_on(async {
-        let service = service(&place.url).await;
+        let service = service(&store.url).await;
         let session = stored(&service).await;
         let turns = || (0..PROCESSES).flat_map(|process| (0..EACH).map(move |n| turn(process, n)));
         for prefix in PREFIXES {
-            let of = |place: usize| {
-                turns().filter(move |(_, prefixes)| prefixes[place] == prefix).map(|(item, _)| item)
+            let of = |index: usize| {
+                turns().filter(move |(_, prefixes)| prefixes[index] == prefix).map(|(item, _)| item)
             };
             check_list(&session, &format!("{prefix}log"), of(0).collect());
             check_list(&session, &format!("{prefix}set"), of(1).chain([COMMON]).collect());

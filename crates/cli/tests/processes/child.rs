@@ -15,7 +15,7 @@ use sessile_session::{
 use sessile_state::{Delta, Operation};
 
 use crate::http::{Connection, Request};
-use crate::place::{block_on, service, shared};
+use crate::test_store::{block_on, service, shared};
 use crate::{EACH, PREFIXES};
 
 /// The variable that makes this program one of the eight, and says in which role.

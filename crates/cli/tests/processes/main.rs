@@ -9,10 +9,10 @@ mod child;
 #[path = "../consistency/http.rs"]
 #[expect(dead_code, reason = "the consistency checker looks at more of an answer")]
 mod http;
-mod place;
 #[path = "../consistency/servers.rs"]
 #[expect(dead_code, reason = "the consistency checker kills and freezes its servers")]
 mod servers;
+mod test_store;
 mod tools;
 
 use std::process::ExitCode;
@@ -20,8 +20,8 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Trial};
 
 use child::{CHILD, Child};
-use place::{PLACES, Place};
 use servers::Servers;
+use test_store::{STORES, TestStore};
 
 /// How many processes there are, and how many changes each of them makes.
 const PROCESSES: u32 = 8;
@@ -35,7 +35,7 @@ const PREFIXES: [&str; 3] = ["", "user:", "app:"];
 const SERVERS: usize = 3;
 
 /// A test: it panics if something is lost on this store.
-type Test = fn(&Place);
+type Test = fn(&TestStore);
 
 const WORK: [(&str, Test); 4] = [
     ("operations_of_eight_processes_are_all_there", operations),
@@ -49,9 +49,9 @@ fn main() -> ExitCode {
         child::run(&role);
         return ExitCode::SUCCESS;
     }
-    let trials = PLACES.iter().flat_map(|(place, new)| {
+    let trials = STORES.iter().flat_map(|(store, new)| {
         WORK.iter().map(move |(work, test)| {
-            Trial::test(format!("{place}::{work}"), move || {
+            Trial::test(format!("{store}::{work}"), move || {
                 test(&new());
                 Ok(())
             })
@@ -60,34 +60,34 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
 }
 
-fn operations(place: &Place) {
-    place.create_session();
-    let seen = work_of_eight("operate", |_| place.url.clone());
+fn operations(store: &TestStore) {
+    store.create_session();
+    let seen = work_of_eight("operate", |_| store.url.clone());
     check::each_result_was_seen_once(&seen);
-    check::everything_is_there(place);
+    check::everything_is_there(store);
 }
 
-fn transactions(place: &Place) {
-    place.create_session();
-    let seen = work_of_eight("transact", |_| place.url.clone());
+fn transactions(store: &TestStore) {
+    store.create_session();
+    let seen = work_of_eight("transact", |_| store.url.clone());
     check::each_result_was_seen_once(&seen);
-    check::counters_are_complete(place);
+    check::counters_are_complete(store);
 }
 
-fn tools_and_callbacks(place: &Place) {
-    place.create_session();
-    let seen = work_of_eight("tools", |_| place.url.clone());
+fn tools_and_callbacks(store: &TestStore) {
+    store.create_session();
+    let seen = work_of_eight("tools", |_| store.url.clone());
     check::each_result_was_seen_once(&seen);
-    tools::counts_are_there_or_reported(place);
+    tools::counts_are_there_or_reported(store);
 }
 
-fn operations_over_http(place: &Place) {
-    place.create_session();
-    let servers = Servers::start(&place.url, SERVERS);
+fn operations_over_http(store: &TestStore) {
+    store.create_session();
+    let servers = Servers::start(&store.url, SERVERS);
     let address = |process| servers.address(process as usize % SERVERS).expect("no server is stopped");
     let seen = work_of_eight("request", address);
     check::each_result_was_seen_once(&seen);
-    check::everything_is_there(place);
+    check::everything_is_there(store);
 }
 
 /// Runs eight processes in one role, each with an argument of its own, and returns what they saw.

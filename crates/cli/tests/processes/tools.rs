@@ -11,7 +11,7 @@ use sessile_model::{Rule, Scripted, call, reply};
 use sessile_session::{BoxError, Event, EventWindow, SessionKey};
 
 use crate::child::{say, wait_for_the_others};
-use crate::place::{Place, block_on, service};
+use crate::test_store::{TestStore, block_on, service};
 use crate::{ALL, EACH, PROCESSES};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -61,9 +61,9 @@ pub(crate) async fn run_tools(process: u32, url: &str) {
 
 /// Every count is there; of those that were set from a value that was read, what is missing was
 /// reported.
-pub(crate) fn counts_are_there_or_reported(place: &Place) {
+pub(crate) fn counts_are_there_or_reported(store: &TestStore) {
     block_on(async {
-        let sessions = service(&place.url).await;
+        let sessions = service(&store.url).await;
         let user = sessions.user_state("shop", "ada").await.expect("it is read");
         let app = sessions.app_state("shop").await.expect("it is read");
         for (name, found) in [

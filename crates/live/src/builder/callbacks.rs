@@ -10,13 +10,14 @@ use super::LiveBuilder;
 use crate::callbacks::{callback, callback2};
 use crate::event::LiveEvent;
 use crate::handle::LiveHandle;
-use crate::tool::{ToolCall, ToolResponse};
-use crate::transcript::Turn;
+use crate::tool_call::{LiveToolCall, ToolResponse};
+use crate::transcript::LiveTurn;
 use crate::wire::TokenUsage;
 
-/// Called at once, where frames are read. These must be short: the next frame waits for them.
+/// Synchronous callbacks, called where frames are read. They must not block: the next frame waits
+/// for them.
 impl LiveBuilder {
-    /// A piece of the model's voice: 16-bit samples, little end first.
+    /// A piece of the model's voice: 16-bit little-endian samples.
     pub fn on_audio(mut self, call: impl Fn(&Bytes) + Send + Sync + 'static) -> Self {
         self.fast.audio = Some(Box::new(call));
         self
@@ -40,13 +41,13 @@ impl LiveBuilder {
         self
     }
 
-    /// A piece of what the user was heard to say, and whether it is the last of an utterance.
+    /// A piece of the transcript of the user's speech, and whether it ends an utterance.
     pub fn on_input_transcript(mut self, call: impl Fn(&str, bool) + Send + Sync + 'static) -> Self {
         self.fast.input_transcript = Some(Box::new(call));
         self
     }
 
-    /// A piece of what the model says aloud, and whether it is the last of an utterance.
+    /// A piece of the transcript of the model's speech, and whether it ends an utterance.
     pub fn on_output_transcript(mut self, call: impl Fn(&str, bool) + Send + Sync + 'static) -> Self {
         self.fast.output_transcript = Some(Box::new(call));
         self
@@ -64,24 +65,24 @@ impl LiveBuilder {
         self
     }
 
-    /// Tokens that were used.
+    /// The server reported how many tokens were used.
     pub fn on_usage(mut self, call: impl Fn(&TokenUsage) + Send + Sync + 'static) -> Self {
         self.fast.usage = Some(Box::new(call));
         self
     }
 
-    /// Everything that happens, from the very beginning. May be given more than once.
+    /// Every event, from the connection setup on. Can be called several times, to add callbacks.
     pub fn on_event(mut self, call: impl Fn(&LiveEvent) + Send + Sync + 'static) -> Self {
         self.fast.event.push(Box::new(call));
         self
     }
 }
 
-/// Called one after the other, in the order of what happened; the session waits for each, and then
-/// looks at what it changed in state.
+/// Asynchronous callbacks, called one after the other in the order of the wire. The session waits
+/// for each, and then reacts to its changes of state.
 impl LiveBuilder {
-    /// The server agreed to a setup, at the beginning and after each reconnect. The session is not
-    /// handed out before the first of these calls has returned.
+    /// The server accepted the setup, at the beginning and after each reconnect. `connect` returns
+    /// after the first of these calls.
     pub fn on_connected<Fut: Future<Output = ()> + Send + 'static>(
         mut self,
         call: impl Fn(LiveHandle) -> Fut + Send + Sync + 'static,
@@ -90,7 +91,7 @@ impl LiveBuilder {
         self
     }
 
-    /// The session is over, and why, unless that was asked for.
+    /// The session is over, and why; `None` if the application asked for it.
     pub fn on_disconnected<Fut: Future<Output = ()> + Send + 'static>(
         mut self,
         call: impl Fn(Option<Arc<str>>) -> Fut + Send + Sync + 'static,
@@ -111,14 +112,14 @@ impl LiveBuilder {
     /// A turn has ended; extractors, watches and guards have seen it.
     pub fn on_turn_complete<Fut: Future<Output = ()> + Send + 'static>(
         mut self,
-        call: impl Fn(Arc<Turn>, State) -> Fut + Send + Sync + 'static,
+        call: impl Fn(Arc<LiveTurn>, State) -> Fut + Send + Sync + 'static,
     ) -> Self {
         self.callbacks.turn_complete = Some(callback2(call));
         self
     }
 
-    /// The server will disconnect, and when, if it said so. The session goes on with a new
-    /// connection.
+    /// The server will close the connection, with the time that is left if it was sent. The session
+    /// reconnects.
     pub fn on_go_away<Fut: Future<Output = ()> + Send + 'static>(
         mut self,
         call: impl Fn(Option<Duration>) -> Fut + Send + Sync + 'static,
@@ -127,7 +128,7 @@ impl LiveBuilder {
         self
     }
 
-    /// Something went wrong; the session goes on if it can.
+    /// Something failed; the session continues if it can.
     pub fn on_error<Fut: Future<Output = ()> + Send + 'static>(
         mut self,
         call: impl Fn(Arc<str>) -> Fut + Send + Sync + 'static,
@@ -136,7 +137,7 @@ impl LiveBuilder {
         self
     }
 
-    /// An extractor found something, and it is committed.
+    /// An extractor returned a value, which is committed.
     pub fn on_extracted<Fut: Future<Output = ()> + Send + 'static>(
         mut self,
         call: impl Fn(Arc<str>, Arc<Value>) -> Fut + Send + Sync + 'static,
@@ -154,18 +155,18 @@ impl LiveBuilder {
         self
     }
 
-    /// The model calls tools that the phase allows. Calls that are answered here are not run;
-    /// `None` runs all.
+    /// The model calls tools that the phase allows. The tools of calls that are answered here do
+    /// not run; `None` runs all.
     pub fn on_tool_call<Fut: Future<Output = Option<Vec<ToolResponse>>> + Send + 'static>(
         mut self,
-        call: impl Fn(Vec<ToolCall>, State) -> Fut + Send + Sync + 'static,
+        call: impl Fn(Vec<LiveToolCall>, State) -> Fut + Send + Sync + 'static,
     ) -> Self {
         self.callbacks.tool_call = Some(callback2(call));
         self
     }
 
-    /// Tools have answered, and the model has not heard of it yet. Answers may be changed; one that
-    /// is left out is sent as it was.
+    /// Tools have answered, and the answers are about to be sent. They may be changed; one that is
+    /// left out is sent unchanged.
     pub fn before_tool_response<Fut: Future<Output = Vec<ToolResponse>> + Send + 'static>(
         mut self,
         call: impl Fn(Vec<ToolResponse>, State) -> Fut + Send + Sync + 'static,

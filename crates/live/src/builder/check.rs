@@ -1,4 +1,4 @@
-//! Everything that can be wrong with a description, found before anything is connected.
+//! Checks the whole configuration before anything is connected.
 
 use std::collections::BTreeSet;
 
@@ -35,9 +35,9 @@ impl LiveBuilder {
         refuse(setup.top_k == Some(0), "top_k must be at least 1");
         refuse(setup.max_output_tokens == Some(0), "max_output_tokens must be at least 1");
         let writes = setup.modality == Modality::Text;
-        refuse(writes && setup.voice.is_some(), "a voice is of no use with `text_only`");
-        refuse(writes && setup.affective_dialog, "affective dialog is of no use with `text_only`");
-        refuse(writes && setup.proactive_audio, "proactive audio is of no use with `text_only`");
+        refuse(writes && setup.voice.is_some(), "a voice has no effect with `text_only`");
+        refuse(writes && setup.affective_dialog, "affective dialog has no effect with `text_only`");
+        refuse(writes && setup.proactive_audio, "proactive audio has no effect with `text_only`");
         let shorter = setup.compression.is_none_or(|it| it.target_tokens < it.trigger_tokens);
         refuse(!shorter, "context compression must shorten: its target must be below its trigger");
         refuse(self.greeting.as_ref().is_some_and(|text| text.trim().is_empty()), "the greeting is empty");
@@ -52,7 +52,7 @@ impl LiveBuilder {
             ("explicit voice signals", self.setup.explicit_voice_signals),
         ];
         for (name, _) in wishes.iter().filter(|(_, wanted)| *wanted && !platform.knows_transparency()) {
-            problems.push(format!("only Vertex AI knows {name}: leave it out, or connect to Vertex AI"));
+            problems.push(format!("only Vertex AI supports {name}: leave it out, or connect to Vertex AI"));
         }
     }
 
@@ -60,7 +60,7 @@ impl LiveBuilder {
         let timing = &self.timing;
         let times = [
             ("the time to connect", timing.connect),
-            ("the time to agree to the setup", timing.setup),
+            ("the time to accept the setup", timing.setup),
             ("the keepalive", timing.keepalive),
             ("the time to send", timing.write),
         ];
@@ -89,7 +89,7 @@ impl LiveBuilder {
                 problems.push(format!("two tools are called {name:?}"));
             }
             if tool.timeout.is_zero() {
-                problems.push(format!("the tool {name:?} has no time to run"));
+                problems.push(format!("the timeout of the tool {name:?} must be above zero"));
             }
         }
         phase::check(&self.phases, self.initial_phase.as_deref(), &names, problems);
@@ -116,7 +116,7 @@ impl LiveBuilder {
                 problems.push(format!("the extractor {name:?} needs an interval of at least one turn"));
             }
             if extractor.timeout.is_zero() {
-                problems.push(format!("the extractor {name:?} has no time to run"));
+                problems.push(format!("the timeout of the extractor {name:?} must be above zero"));
             }
         }
     }

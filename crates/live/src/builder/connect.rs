@@ -1,30 +1,30 @@
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use futures_util::FutureExt;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use super::LiveBuilder;
+use crate::bus::Bus;
 use crate::computed::ComputedVariables;
 use crate::control::{ControlLane, ToolRuns, instruction};
 use crate::error::LiveError;
-use crate::event::{Bus, LiveEvent};
+use crate::event::LiveEvent;
 use crate::handle::{Alive, LiveHandle};
 use crate::inbox::{Control, inbox};
 use crate::link::{Link, Opened};
 use crate::phase::{PhaseMachine, PhaseTrigger};
-use crate::shared::{Shared, lock};
+use crate::shared::{Conversation, Ending, Shared, Wire};
 use crate::signals::Signals;
 use crate::store::{Restored, StoreLink, keys};
 use crate::transport::{Transport, WebSocket};
 use crate::watch::Watches;
 
-/// How many frames may be on their way out.
+/// The capacity of the queue of outgoing frames. When it is full, senders wait.
 const OUTGOING: usize = 256;
 
-/// Beginning.
+/// Connecting.
 impl LiveBuilder {
     /// Connects to Google AI with an API key.
     ///
@@ -49,15 +49,15 @@ impl LiveBuilder {
         self.connect(WebSocket::vertex(project, location, token)).await
     }
 
-    /// Begins the session: checks the description, restores a stored session, connects, agrees on
-    /// the setup, enters the first phase and calls `on_connected`.
+    /// Begins the session: checks the configuration, restores a stored session, connects, sends the
+    /// setup, enters the first phase and calls `on_connected`.
     ///
     /// # Errors
     ///
-    /// - [`LiveError::Invalid`] with every problem of the description; nothing was connected then;
-    /// - [`LiveError::Session`] if the stored session cannot be read or made;
+    /// - [`LiveError::Invalid`] with every problem of the configuration; nothing was connected;
+    /// - [`LiveError::Session`] if the stored session cannot be read or created;
     /// - [`LiveError::Transport`], [`LiveError::Refused`] or [`LiveError::Timeout`] if the server
-    ///   cannot be reached, does not want the session or does not answer;
+    ///   cannot be reached, rejects the session or does not answer;
     /// - [`LiveError::Closed`] if the session ended at once.
     pub async fn connect(mut self, transport: impl Transport + 'static) -> Result<LiveHandle, LiveError> {
         let mut problems = Vec::new();
@@ -87,7 +87,7 @@ impl LiveBuilder {
         Ok(LiveHandle::new(shared, alive))
     }
 
-    /// Puts the lanes together.
+    /// Builds the two lanes and what they share.
     fn assemble(
         self,
         transport: Arc<dyn Transport>,
@@ -97,7 +97,6 @@ impl LiveBuilder {
     ) -> Result<(Link, ControlLane, Arc<Alive>), LiveError> {
         let (inbox, messages) = inbox();
         let (outgoing, to_send) = mpsc::channel(OUTGOING);
-        let (stop, stopped) = watch::channel(false);
         let mut fast = self.fast;
         let mut patterns = self.patterns;
         let rates = patterns.iter_mut().enumerate();
@@ -107,31 +106,26 @@ impl LiveBuilder {
             signals: Signals::new(self.state.clone()),
             bus,
             fast,
-            gate: Default::default(),
             inbox,
-            platform: transport.platform().clone(),
+            wire: Wire::new(
+                transport.platform().clone(),
+                self.setup.voice_detection.as_ref().is_some_and(|detection| detection.disabled),
+                self.input_rate,
+                outgoing,
+                restored.resume_handle,
+            ),
+            conversation: Conversation::new(PhaseMachine::new(self.phases, self.initial_phase)),
+            ending: Ending::new(),
+            lane: OnceLock::new(),
             clock: self.clock,
             ids: self.ids,
-            manual_activity: self.setup.voice_detection.as_ref().is_some_and(|detection| detection.disabled),
-            input_rate: self.input_rate,
-            outgoing,
-            transcript: Mutex::default(),
-            phases: Mutex::new(PhaseMachine::new(self.phases, self.initial_phase)),
-            instruction: Mutex::default(),
-            resume: Mutex::new(restored.resume_handle),
-            conversation: AtomicU64::new(0),
-            wire_phase: Mutex::default(),
-            ticked: AtomicBool::new(false),
-            stop: stop.clone(),
-            lane: OnceLock::new(),
-            closed: watch::Sender::new(None),
             state: self.state,
         });
         shared.signals.turn_count(restored.turns);
         enter_first_phase(&shared, restored.phase)?;
-        let told = instruction(&shared, self.instruction.as_ref())
+        let text = instruction(&shared, self.instruction.as_ref())
             .map_err(|problem| LiveError::Invalid { problems: vec![problem] })?;
-        *lock(&shared.instruction) = told;
+        shared.conversation.replace_instruction(text);
         let link = Link {
             shared: shared.clone(),
             transport,
@@ -144,9 +138,9 @@ impl LiveBuilder {
             timing: self.timing,
             outgoing: to_send,
             unsent: None,
-            stop: stopped,
+            stop: shared.ending.stop_requested(),
         };
-        let alive = Arc::new(Alive { stop });
+        let alive = Arc::new(Alive::new(shared.clone()));
         let lane = ControlLane {
             messages,
             callbacks: self.callbacks,
@@ -171,9 +165,9 @@ impl LiveBuilder {
     }
 }
 
-/// Puts the conversation into its first phase, or into the one where it was.
+/// Enters the first phase, or the stored one.
 fn enter_first_phase(shared: &Shared, stored: Option<String>) -> Result<(), LiveError> {
-    let mut phases = lock(&shared.phases);
+    let mut phases = shared.conversation.phases();
     let Some(phases) = &mut *phases else { return Ok(()) };
     let turn = shared.state.get(keys::TURN_COUNT).unwrap_or(0);
     let (phase, trigger) = match stored {
@@ -185,17 +179,17 @@ fn enter_first_phase(shared: &Shared, stored: Option<String>) -> Result<(), Live
     Ok(())
 }
 
-/// Serves the connection; a callback that panics ends the session, and it is said so.
+/// Runs the network lane. A panic in a callback ends the session with an error.
 async fn run_link(link: Link, opened: Opened) {
     let shared = link.shared.clone();
     if AssertUnwindSafe(link.run(opened)).catch_unwind().await.is_err() {
-        let reason = shared.report("a callback panicked where frames are read; the session is over");
+        let reason = shared.report("a synchronous callback panicked; the session is over");
         shared.signals.disconnected();
         shared.inbox.tell(Control::Disconnected(Some(reason)));
     }
 }
 
-/// Works until the session is over, and then tells everybody.
+/// Runs the control lane, and announces the end of the session.
 async fn run_lane(mut lane: ControlLane) {
     let shared = lane.shared.clone();
     if let Some(task) = tokio::task::try_id() {
@@ -205,19 +199,19 @@ async fn run_lane(mut lane: ControlLane) {
         Ok(reason) => reason,
         Err(_) => {
             let reason = shared.report("a callback panicked; the session is over");
-            shared.stop.send_replace(true);
-            let lost = lane.lose_calls("the session ended before the tool answered");
+            shared.ending.stop();
+            let lost = lane.abandon_calls("the session ended before the tool answered");
             let lost = AssertUnwindSafe(lost).catch_unwind().await;
             let stored = AssertUnwindSafe(lane.store_rest()).catch_unwind().await;
             if lost.is_err() || stored.is_err() {
-                shared.report("a callback panicked again while what was left of the session was stored");
+                shared.report("a callback panicked again while the rest of the session was stored");
             }
             Some(reason)
         }
     };
     drop(lane);
-    shared.stop.send_replace(true);
+    shared.ending.stop();
     shared.bus.emit(LiveEvent::Disconnected { reason: reason.clone() });
     shared.bus.close();
-    shared.closed.send_replace(Some(reason));
+    shared.ending.end(reason);
 }

@@ -1,4 +1,4 @@
-//! Describing a live session, and beginning it.
+//! Configuring a live session, and connecting it.
 
 mod callbacks;
 mod check;
@@ -12,21 +12,22 @@ use std::time::Duration;
 use sessile_session::{Clock, Ids, OnOverwrite, RandomIds, SessionKey, SessionService, SystemClock};
 use sessile_state::State;
 
-use crate::callbacks::{Callbacks, FastCallbacks};
+use crate::callbacks::Callbacks;
 use crate::computed::Computed;
 use crate::extract::Extractor;
+use crate::fast_callbacks::FastCallbacks;
 use crate::link::{Reconnect, Timing};
 use crate::pattern::Pattern;
 use crate::phase::{Instruction, Phase};
 use crate::tool::LiveTool;
-use crate::watch::Watch;
+use crate::watch::KeyWatch;
 use crate::wire::Setup;
 
 /// Live sessions.
 ///
 /// ```no_run
 /// use serde_json::json;
-/// use sessile_live::{Live, Watch};
+/// use sessile_live::{KeyWatch, Live};
 ///
 /// # async fn run() -> Result<(), sessile_live::LiveError> {
 /// let session = Live::builder()
@@ -40,7 +41,7 @@ use crate::wire::Setup;
 ///         }
 ///         responses
 ///     })
-///     .watch(Watch::on("identity_verified").became_true().then(|change| async move {
+///     .watch(KeyWatch::on("identity_verified").became_true().then(|change| async move {
 ///         change.state.set("greeting", "by name");
 ///     }))
 ///     .connect_google_ai("an API key")
@@ -54,12 +55,12 @@ use crate::wire::Setup;
 pub struct Live;
 
 impl Live {
-    /// The rate of the user's voice, in samples a second, unless another is chosen.
+    /// The default sample rate of the user's voice, in Hz.
     pub const INPUT_RATE: u32 = 16_000;
-    /// The model, unless another is chosen.
+    /// The default model.
     pub const MODEL: &str = "gemini-live-2.5-flash-native-audio";
 
-    /// Describes a session. Nothing happens before it is connected.
+    /// Configures a session. Nothing happens before it is connected.
     pub fn builder() -> LiveBuilder {
         LiveBuilder {
             setup: Setup {
@@ -98,7 +99,7 @@ impl Live {
     }
 }
 
-/// The description of a live session.
+/// The configuration of a live session.
 #[must_use = "a session begins when it is connected"]
 pub struct LiveBuilder {
     setup: Setup,
@@ -116,14 +117,14 @@ pub struct LiveBuilder {
     callbacks: Callbacks,
     tools: Vec<LiveTool>,
     computed: Vec<Computed>,
-    watches: Vec<Watch>,
+    watches: Vec<KeyWatch>,
     patterns: Vec<Pattern>,
     phases: Vec<Phase>,
     initial_phase: Option<String>,
     extractors: Vec<Extractor>,
 }
 
-/// The session itself.
+/// The session and its connection.
 impl LiveBuilder {
     /// The agent's name: the author of its stored events.
     pub fn name(mut self, name: impl Into<String>) -> Self {
@@ -131,60 +132,71 @@ impl LiveBuilder {
         self
     }
 
-    /// Uses this state, which the application shares, in the place of a new one.
+    /// Uses this state, which the application can share, instead of a new one.
     pub fn state(mut self, state: State) -> Self {
         self.state = state;
         self
     }
 
-    /// Attaches to a stored session, which is made if there is none. Its state, phase, number of
-    /// turns and resume handle are restored; at the end of each turn what was said, called and
-    /// changed becomes events. `app:` and `user:` keys are shared with all other sessions.
+    /// Attaches to a stored session, which is created if it does not exist. Its state, phase,
+    /// number of turns and resume handle are restored; at the end of each turn its messages, tool
+    /// calls and changes of state are committed as events. `app:` and `user:` keys are shared with
+    /// all other sessions.
     pub fn session(mut self, service: SessionService, key: SessionKey) -> Self {
         self.session = Some((service, key));
         self
     }
 
-    /// What happens when a key that was set after it was read was changed by another writer in
-    /// between: the event that stores it reports what it overwrote, and
-    /// [`LiveEvent::Overwrote`](crate::LiveEvent) is told; or the stored value stays, and
-    /// [`LiveEvent::Conflict`](crate::LiveEvent) is told. The service's choice unless it is made
-    /// here. `add`, `append` and `union` overwrite nothing, and a key that is set without being
-    /// read is simply set.
+    /// What happens when a key is set after it was read, and another writer changed it in between:
+    /// either it is overwritten, which the stored event and
+    /// [`LiveEvent::Overwrote`](crate::LiveEvent) report; or the stored value stays, which
+    /// [`LiveEvent::Conflict`](crate::LiveEvent) reports. The default is that of the service.
+    /// `add`,
+    /// `append` and `union` overwrite nothing, and a key that is set without being read is simply
+    /// set.
     pub fn on_overwrite(mut self, on_overwrite: OnOverwrite) -> Self {
         self.on_overwrite = Some(on_overwrite);
         self
     }
 
-    /// With this clock.
+    /// Sets the clock.
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// With ids from this source.
+    /// Sets the source of ids.
     pub fn ids(mut self, ids: impl Ids + 'static) -> Self {
         self.ids = Arc::new(ids);
         self
     }
 
-    /// How a lost connection is tried again.
+    /// How a lost connection is retried.
     pub fn reconnect(mut self, reconnect: Reconnect) -> Self {
         self.timing.reconnect = reconnect;
         self
     }
 
-    /// How long the server may be silent before it is asked for a sign of life; after twice that
-    /// time the connection is lost. 20 seconds, unless said otherwise.
+    /// The interval of pings. The connection is lost when the server has sent nothing for twice
+    /// this time. The default is 20 seconds.
     pub fn keepalive(mut self, time: Duration) -> Self {
         self.timing.keepalive = time;
         self
     }
 
-    /// How long the server may take to accept a connection, and then to agree to the setup. 10 and
-    /// 15 seconds, unless said otherwise.
+    /// How long the server may take to accept a connection, and then to accept the setup. The
+    /// defaults are 10 and 15 seconds.
     pub fn connect_timeout(mut self, connect: Duration, setup: Duration) -> Self {
         (self.timing.connect, self.timing.setup) = (connect, setup);
         self
+    }
+}
+
+impl std::fmt::Debug for LiveBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LiveBuilder")
+            .field("name", &self.name)
+            .field("model", &self.setup.model)
+            .finish_non_exhaustive()
     }
 }

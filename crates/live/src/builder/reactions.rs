@@ -7,9 +7,9 @@ use crate::extract::Extractor;
 use crate::pattern::Pattern;
 use crate::phase::Phase;
 use crate::tool::LiveTool;
-use crate::watch::Watch;
+use crate::watch::KeyWatch;
 
-/// What the session does by itself.
+/// The tools of the session, and its reactions to state.
 impl LiveBuilder {
     /// Adds a tool.
     pub fn tool(mut self, tool: LiveTool) -> Self {
@@ -17,9 +17,9 @@ impl LiveBuilder {
         self
     }
 
-    /// Adds a computed variable, `derived:<name>`: computed again whenever one of its inputs
-    /// changes, removed when there is `None`. Inputs may be computed too; `x` and `derived:x` are
-    /// one name.
+    /// Adds a computed variable, `derived:<name>`: recomputed whenever one of its inputs changes,
+    /// and removed if the result is `None`. Inputs may be computed variables too; `x` and
+    /// `derived:x` are the same name.
     pub fn computed<T: Serialize>(
         mut self,
         name: impl AsRef<str>,
@@ -30,8 +30,8 @@ impl LiveBuilder {
         self
     }
 
-    /// Adds a watch. Watches act in the order in which they were added.
-    pub fn watch(mut self, watch: Watch) -> Self {
+    /// Adds a watch. Watches run in the order in which they were added.
+    pub fn watch(mut self, watch: KeyWatch) -> Self {
         self.watches.push(watch);
         self
     }
@@ -42,7 +42,7 @@ impl LiveBuilder {
         self
     }
 
-    /// Adds a phase. The conversation begins in the first, unless another is chosen.
+    /// Adds a phase. The conversation begins in the first one by default.
     pub fn phase(mut self, phase: Phase) -> Self {
         self.phases.push(phase);
         self

@@ -8,27 +8,26 @@ use serde_json::Value;
 use super::ControlLane;
 use crate::event::LiveEvent;
 use crate::extract::{Extractor, Trigger};
-use crate::shared::lock;
-use crate::transcript::Turn;
+use crate::transcript::LiveTurn;
 
 impl ControlLane {
-    /// Runs the extractors with such a trigger at once, waits for all, and commits what each found,
-    /// in the order in which they were declared.
+    /// Runs the extractors with a trigger concurrently, waits for all, and commits their values in
+    /// the order in which they were declared.
     pub(super) async fn extract(&mut self, runs: impl Fn(Trigger) -> bool) {
         let chosen: Vec<_> =
-            (0..self.extractors.len()).filter(|place| runs(self.extractors[*place].trigger)).collect();
+            (0..self.extractors.len()).filter(|index| runs(self.extractors[*index].trigger)).collect();
         let mut found = Vec::new();
-        for (place, turns) in chosen.into_iter().map(|place| (place, self.window(&self.extractors[place]))) {
-            if self.extractors[place].wants(&turns) {
-                found.push((place, turns));
+        for (index, turns) in chosen.into_iter().map(|index| (index, self.window(&self.extractors[index]))) {
+            if self.extractors[index].wants(&turns) {
+                found.push((index, turns));
             }
         }
         if found.is_empty() {
             return;
         }
-        let results = join_all(found.iter().map(|(place, turns)| run(&self.extractors[*place], turns))).await;
-        for ((place, _), result) in found.iter().zip(results) {
-            let extractor = &self.extractors[*place];
+        let results = join_all(found.iter().map(|(index, turns)| run(&self.extractors[*index], turns))).await;
+        for ((index, _), result) in found.iter().zip(results) {
+            let extractor = &self.extractors[*index];
             let name = extractor.name.clone();
             let committed = result
                 .and_then(|value| extractor.commit(&value, &self.shared.state).map(|()| Arc::new(value)));
@@ -50,8 +49,8 @@ impl ControlLane {
         }
     }
 
-    fn window(&self, extractor: &Extractor) -> Vec<Arc<Turn>> {
-        let transcript = lock(&self.shared.transcript);
+    fn window(&self, extractor: &Extractor) -> Vec<Arc<LiveTurn>> {
+        let transcript = self.shared.conversation.transcript();
         match extractor.trigger {
             Trigger::EveryTurn | Trigger::Interval(_) => transcript.last(extractor.window),
             _ => transcript.last_with_current(extractor.window),
@@ -59,9 +58,9 @@ impl ControlLane {
     }
 }
 
-async fn run(extractor: &Extractor, turns: &[Arc<Turn>]) -> Result<Value, String> {
+async fn run(extractor: &Extractor, turns: &[Arc<LiveTurn>]) -> Result<Value, String> {
     match tokio::time::timeout(extractor.timeout, extractor.source.extract(turns)).await {
         Ok(found) => found.map_err(|error| error.to_string()),
-        Err(_) => Err(format!("nothing was found within {:?}", extractor.timeout)),
+        Err(_) => Err(format!("the extractor did not finish within {:?}", extractor.timeout)),
     }
 }

@@ -1,4 +1,4 @@
-//! The lane of control: everything that takes time, one thing after the other, in the order of the
+//! The control lane: everything that may take time, one thing after the other, in the order of the
 //! wire.
 //!
 //! Whenever something may have changed state, the session [settles](settle): computed variables,
@@ -11,7 +11,6 @@ mod tools;
 mod turn_end;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use tokio::sync::oneshot;
@@ -25,10 +24,10 @@ use crate::handle::{Alive, LiveHandle};
 use crate::inbox::{Control, Messages};
 use crate::pattern::Pattern;
 use crate::phase::Instruction;
-use crate::shared::{Shared, lock};
+use crate::shared::{EndReason, Shared};
 use crate::store::StoreLink;
 use crate::tool::LiveTool;
-use crate::transcript::Turn;
+use crate::transcript::LiveTurn;
 use crate::watch::Watches;
 use crate::wire;
 pub(crate) use phases::instruction;
@@ -45,28 +44,28 @@ pub(crate) struct ControlLane {
     pub(crate) watches: Watches,
     pub(crate) patterns: Vec<Pattern>,
     pub(crate) extractors: Vec<Extractor>,
-    /// What the model is told in every phase.
+    /// The instruction of the session, which applies in every phase.
     pub(crate) instruction: Option<Instruction>,
     pub(crate) greeting: Option<String>,
     pub(crate) store: Option<StoreLink>,
-    /// A turn that is complete, and not stored yet.
-    pub(crate) ending: Option<Arc<Turn>>,
+    /// A turn that has ended, but is not stored yet.
+    pub(crate) ending: Option<Arc<LiveTurn>>,
     /// Complete turns, those of earlier connections included.
     pub(crate) turns: u32,
-    /// Whether the session goes on from a stored one.
+    /// Whether the session continues a stored one.
     pub(crate) restored: bool,
-    /// For callbacks that want a handle.
+    /// To make the handle for `on_connected`. Weak, because a handle keeps the session alive.
     pub(crate) alive: Weak<Alive>,
-    /// Told once the session has begun.
+    /// Completes `connect` once the session has begun.
     pub(crate) ready: Option<oneshot::Sender<()>>,
     pub(crate) runs: ToolRuns,
-    /// Actions that run beside the conversation.
+    /// Actions that the conversation does not wait for.
     pub(crate) aside: JoinSet<()>,
 }
 
 impl ControlLane {
-    /// Works until the session is over; returns why it is.
-    pub(crate) async fn run(&mut self) -> Option<Arc<str>> {
+    /// Processes messages until the session is over, and returns why.
+    pub(crate) async fn run(&mut self) -> EndReason {
         loop {
             tokio::select! {
                 message = self.messages.next() => match message {
@@ -91,12 +90,12 @@ impl ControlLane {
     async fn handle(&mut self, message: Control) {
         match message {
             Control::Connected { resumed } => self.connected(resumed).await,
-            Control::UserText(text) => lock(&self.shared.transcript).user(&text),
-            Control::ModelText(text) => lock(&self.shared.transcript).model(&text),
+            Control::UserText(text) => self.shared.conversation.transcript().user(&text),
+            Control::ModelText(text) => self.shared.conversation.transcript().model(&text),
             Control::ToolCalls { calls, conversation } => self.tool_calls(calls, conversation).await,
             Control::ToolCancellation(ids) => self.cancel(&ids).await,
             Control::Interrupted => {
-                lock(&self.shared.transcript).interrupted();
+                self.shared.conversation.transcript().interrupted();
                 if let Some(callback) = &self.callbacks.interrupted {
                     callback(self.shared.state.clone()).await;
                     self.settle().await;
@@ -115,10 +114,7 @@ impl ControlLane {
             }
             Control::Error(message) => self.tell_error(message).await,
             Control::Fired(number) => self.fired(number),
-            Control::Tick => {
-                self.shared.ticked.store(false, Ordering::Relaxed);
-                self.settle().await;
-            }
+            Control::Tick => self.settle().await,
             Control::Transition(phase, reply) => self.forced_transition(phase, reply).await,
             Control::Instruction(text) => {
                 self.instruction = Some(Instruction::text(&text));
@@ -133,7 +129,7 @@ impl ControlLane {
         if first.is_some() {
             self.begin().await;
         } else if !resumed {
-            self.lose_calls("the connection was lost before the tool answered").await;
+            self.abandon_calls("the connection was lost before the tool answered").await;
         }
         if let (Some(callback), Some(alive)) = (&self.callbacks.connected, self.alive.upgrade()) {
             callback(LiveHandle::new(self.shared.clone(), alive)).await;
@@ -145,16 +141,16 @@ impl ControlLane {
                 self.send(wire::content(&[Content::text("user", greeting)], true)).await;
             }
             if ready.send(()).is_err() {
-                tracing::debug!("nobody waits for the session any more");
+                tracing::debug!("the future of `connect` was dropped");
             }
         }
     }
 
-    async fn disconnected(&mut self, reason: Option<Arc<str>>) {
+    async fn disconnected(&mut self, reason: EndReason) {
         if let Some(ready) = self.ready.take() {
             drop(ready);
         }
-        self.lose_calls("the session ended before the tool answered").await;
+        self.abandon_calls("the session ended before the tool answered").await;
         self.settle().await;
         self.store_rest().await;
         if let Some(callback) = &self.callbacks.disconnected {
@@ -163,14 +159,14 @@ impl ControlLane {
         self.aside.shutdown().await;
     }
 
-    /// Sends a frame; after the end of the session that is nothing to worry about.
+    /// Sends a frame. It is dropped after the end of the session.
     async fn send(&self, frame: wire::Outgoing) {
-        if self.shared.send(frame).await.is_err() {
-            tracing::debug!("a message came after the end of the session");
+        if self.shared.wire.send(frame).await.is_err() {
+            tracing::debug!("frame dropped: the session is over");
         }
     }
 
-    /// Reports a problem of this lane, to the application too.
+    /// Reports a problem, and calls `on_error`.
     async fn problem(&self, message: String) {
         let message = self.shared.report(message);
         self.tell_error(message).await;

@@ -1,4 +1,4 @@
-//! Going from phase to phase.
+//! Transitions between phases, and the instruction of the current one.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use crate::error::LiveError;
 use crate::event::LiveEvent;
 use crate::extract::Trigger;
 use crate::phase::{Instruction, PhaseTrigger};
-use crate::shared::{Shared, lock};
+use crate::shared::Shared;
 use crate::store::keys;
 use crate::wire;
 
 impl ControlLane {
-    /// The session begins in the phase that it was set up with.
+    /// Announces the phase in which the session begins, and runs its hook unless it was restored.
     pub(super) async fn begin(&mut self) {
         let (change, hook) = {
-            let phases = lock(&self.shared.phases);
+            let phases = self.shared.conversation.phases();
             let Some(phases) = &*phases else { return };
             let hook = (!self.restored).then(|| phases.enter(&self.shared.state)).flatten();
             (phases.history().pop(), hook)
@@ -31,21 +31,21 @@ impl ControlLane {
         }
     }
 
-    /// Goes to another phase.
+    /// Moves to another phase.
     pub(super) async fn transition(&mut self, to: &str, trigger: PhaseTrigger) {
         let state = self.shared.state.clone();
-        let exit = lock(&self.shared.phases).as_ref().and_then(|phases| phases.exit(&state));
+        let exit = self.shared.conversation.phases().as_ref().and_then(|phases| phases.exit(&state));
         if let Some(hook) = exit {
             hook.await;
         }
         let (change, enter, prompts) = {
-            let mut phases = lock(&self.shared.phases);
+            let mut phases = self.shared.conversation.phases();
             let Some(phases) = &mut *phases else { return };
             let change = phases.go(to, self.turns, trigger);
             (change, phases.enter(&state), phases.prompts())
         };
         if let Err(error) = state.try_set(keys::PHASE, to) {
-            self.problem(format!("the phase {to:?} cannot be noted: {error}")).await;
+            self.problem(format!("the phase {to:?} cannot be written to state: {error}")).await;
         }
         self.emit(LiveEvent::Phase(Arc::new(change)));
         if let Some(hook) = enter {
@@ -60,13 +60,13 @@ impl ControlLane {
         self.recompute().await;
     }
 
-    /// Goes to a phase because somebody asked for it.
+    /// Moves to a phase on request of the application.
     pub(super) async fn forced_transition(
         &mut self,
         phase: String,
         reply: oneshot::Sender<Result<(), LiveError>>,
     ) {
-        let known = lock(&self.shared.phases).as_ref().is_some_and(|phases| phases.contains(&phase));
+        let known = self.shared.conversation.phases().as_ref().is_some_and(|phases| phases.contains(&phase));
         let result = if known {
             self.transition(&phase, PhaseTrigger::Forced).await;
             self.settle().await;
@@ -75,20 +75,20 @@ impl ControlLane {
             Err(LiveError::NotPossible(format!("there is no phase {phase:?}; declare it with `phase`")))
         };
         if reply.send(result).is_err() {
-            tracing::debug!("nobody waits for the phase any more");
+            tracing::debug!("the caller of `transition` is gone");
         }
     }
 
-    /// Tells the model what it is to do now, if that is something else than before.
+    /// Sends the instruction to the model, if it has changed.
     pub(super) async fn refresh_instruction(&mut self) {
         let text = match instruction(&self.shared, self.instruction.as_ref()) {
             Ok(text) => text,
             Err(problem) => return self.problem(problem).await,
         };
-        let before = std::mem::replace(&mut *lock(&self.shared.instruction), text.clone());
+        let before = self.shared.conversation.replace_instruction(text.clone());
         match text {
             Some(text) if before.as_deref() != Some(&text) => {
-                let role = self.shared.platform.instruction_role();
+                let role = self.shared.wire.platform.instruction_role();
                 let text = if role == "system" { text } else { format!("[New instruction]\n{text}") };
                 self.send(wire::content(&[Content::text(role, text)], false)).await;
             }
@@ -97,9 +97,9 @@ impl ControlLane {
     }
 }
 
-/// What the model is told: the session's instruction, and that of its phase.
+/// The instruction of the session and that of its phase, rendered with the current state.
 pub(crate) fn instruction(shared: &Shared, base: Option<&Instruction>) -> Result<Option<String>, String> {
-    let phase = lock(&shared.phases).as_ref().and_then(|phases| phases.instruction());
+    let phase = shared.conversation.phases().as_ref().and_then(|phases| phases.instruction());
     let texts: Vec<_> = [base, phase.as_ref()]
         .into_iter()
         .flatten()

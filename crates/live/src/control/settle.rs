@@ -1,15 +1,14 @@
-//! What follows from a change of state.
+//! The reactions to a change of state.
 
 use tokio::time::Instant;
 
 use super::ControlLane;
 use crate::phase::PhaseTrigger;
-use crate::shared::lock;
 
 impl ControlLane {
-    /// Brings everything that follows from state up to date: computed variables, then watches, then
-    /// guards. A watch sees each change once; what it writes itself is seen by computed variables
-    /// and guards now, and by watches at the next look.
+    /// Runs everything that reacts to state: computed variables, then watches, then patterns and
+    /// guards. A watch sees each change once. Its own changes are seen by computed variables and
+    /// guards now, and by watches the next time.
     pub(super) async fn settle(&mut self) {
         self.recompute().await;
         let triggered = self.watches.look(&self.shared.state);
@@ -29,13 +28,14 @@ impl ControlLane {
                 self.aside.spawn(action);
             }
         }
-        let next = lock(&self.shared.phases).as_ref().and_then(|phases| phases.next(&self.shared.quiet()));
+        let next =
+            self.shared.conversation.phases().as_ref().and_then(|phases| phases.next(&self.shared.quiet()));
         if let Some((phase, number)) = next {
             self.transition(&phase, PhaseTrigger::Guard(number)).await;
         }
     }
 
-    /// Computes what has an input that changed.
+    /// Recomputes the variables whose inputs changed.
     pub(super) async fn recompute(&mut self) {
         let mut problems = Vec::new();
         self.computed.recompute(&self.shared.quiet(), &mut problems);
@@ -44,7 +44,7 @@ impl ControlLane {
         }
     }
 
-    /// A pattern that counts events was seen.
+    /// Runs the action of a pattern that counts events.
     pub(super) fn fired(&mut self, number: usize) {
         let action =
             self.patterns.get_mut(number).and_then(|pattern| pattern.act(&self.shared.state, Instant::now()));

@@ -1,4 +1,4 @@
-//! Calls of tools: each is answered exactly once, whatever happens to it.
+//! Tool calls: each is answered exactly once, also if the tool fails, times out or is cancelled.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,17 +8,16 @@ use tokio::task::{AbortHandle, Id, JoinSet};
 use super::ControlLane;
 use crate::event::LiveEvent;
 use crate::extract::Trigger;
-use crate::shared::lock;
-use crate::tool::{ToolCall, ToolOutcome, ToolResponse, completed, overridden};
-use crate::wire;
-use crate::wire_phase::WirePhase;
+use crate::tool::{completed, overridden};
+use crate::tool_call::{LiveToolCall, ToolOutcome, ToolResponse};
+use crate::wire::{self, WirePhase};
 
 /// The tools that run, and the messages whose calls they answer.
 #[derive(Default)]
 pub(crate) struct ToolRuns {
     tasks: JoinSet<Answer>,
-    /// Which call a task answers.
-    places: HashMap<Id, (u64, usize)>,
+    /// The call that a task answers: its batch, and its index in it.
+    calls: HashMap<Id, (u64, usize)>,
     batches: HashMap<u64, Batch>,
     last_batch: u64,
 }
@@ -27,15 +26,15 @@ type Answer = (ToolResponse, ToolOutcome);
 
 /// The calls of one message, answered together. A background call is a batch of its own.
 struct Batch {
-    calls: Vec<Arc<ToolCall>>,
+    calls: Vec<Arc<LiveToolCall>>,
     answers: Vec<Option<Answer>>,
     tasks: Vec<Option<AbortHandle>>,
     background: bool,
-    /// The conversation that asked.
+    /// The number of the conversation that made the calls.
     conversation: u64,
 }
 
-/// A task that ended, with its answer or why there is none.
+/// A task that ended, with its answer or the reason why there is none.
 pub(super) type Finished = (Id, Result<Answer, String>);
 
 impl ToolRuns {
@@ -48,7 +47,7 @@ impl ToolRuns {
         })
     }
 
-    fn open(&mut self, calls: Vec<Arc<ToolCall>>, background: bool, conversation: u64) -> u64 {
+    fn open(&mut self, calls: Vec<Arc<LiveToolCall>>, background: bool, conversation: u64) -> u64 {
         self.last_batch += 1;
         let count = calls.len();
         let (answers, tasks) = (vec![None; count], vec![None; count]);
@@ -57,21 +56,21 @@ impl ToolRuns {
         self.last_batch
     }
 
-    fn answer(&mut self, batch: u64, place: usize, answer: Answer) {
+    fn answer(&mut self, batch: u64, index: usize, answer: Answer) {
         if let Some(batch) = self.batches.get_mut(&batch) {
-            batch.answers[place] = Some(answer);
+            batch.answers[index] = Some(answer);
         }
     }
 
-    /// Keeps the answer of a task that ended, unless it was stopped before and answered so; returns
+    /// Keeps the answer of a task that ended, unless it was cancelled and answered before; returns
     /// its batch.
     fn keep(&mut self, (task, result): Finished) -> Option<u64> {
-        let (number, place) = self.places.remove(&task)?;
-        let batch = self.batches.get(&number).filter(|batch| batch.answers[place].is_none())?;
-        let call = batch.calls[place].clone();
+        let (number, index) = self.calls.remove(&task)?;
+        let batch = self.batches.get(&number).filter(|batch| batch.answers[index].is_none())?;
+        let call = batch.calls[index].clone();
         let answer =
             result.unwrap_or_else(|reason| (ToolResponse::error(&call, reason), ToolOutcome::Failed));
-        self.answer(number, place, answer);
+        self.answer(number, index, answer);
         Some(number)
     }
 
@@ -80,18 +79,17 @@ impl ToolRuns {
         self.batches.get(&batch)?.answers.iter().cloned().collect()
     }
 
-    /// Stops the calls that `chosen` picks and that have not ended by themselves; returns their
-    /// batches.
-    fn stop(&mut self, reason: &str, chosen: impl Fn(&ToolCall) -> bool) -> Vec<u64> {
+    /// Cancels the running calls that `chosen` selects; returns their batches.
+    fn stop(&mut self, reason: &str, chosen: impl Fn(&LiveToolCall) -> bool) -> Vec<u64> {
         let mut touched = Vec::new();
         for (number, batch) in &mut self.batches {
-            for (place, call) in batch.calls.iter().enumerate() {
-                let runs = batch.tasks[place].as_ref().filter(|task| !task.is_finished());
-                let Some(task) = runs.filter(|_| batch.answers[place].is_none() && chosen(call)) else {
+            for (index, call) in batch.calls.iter().enumerate() {
+                let runs = batch.tasks[index].as_ref().filter(|task| !task.is_finished());
+                let Some(task) = runs.filter(|_| batch.answers[index].is_none() && chosen(call)) else {
                     continue;
                 };
                 task.abort();
-                batch.answers[place] = Some((ToolResponse::error(call, reason), ToolOutcome::Cancelled));
+                batch.answers[index] = Some((ToolResponse::error(call, reason), ToolOutcome::Cancelled));
                 touched.push(*number);
             }
         }
@@ -102,14 +100,14 @@ impl ToolRuns {
 }
 
 impl ControlLane {
-    /// Answers the calls of one message: by phase, by the application, or by running the tools, all
-    /// at once.
-    pub(super) async fn tool_calls(&mut self, calls: Vec<ToolCall>, conversation: u64) {
+    /// Answers the calls of one message: rejected by the phase, answered by the application, or by
+    /// running the tools concurrently.
+    pub(super) async fn tool_calls(&mut self, calls: Vec<LiveToolCall>, conversation: u64) {
         for call in &calls {
-            lock(&self.shared.transcript).call(Arc::new(call.clone()));
+            self.shared.conversation.transcript().call(Arc::new(call.clone()));
         }
         let (allowed, rejected): (Vec<_>, Vec<_>) = calls.into_iter().partition(|call| {
-            lock(&self.shared.phases).as_ref().is_none_or(|phases| phases.allows(&call.name))
+            self.shared.conversation.phases().as_ref().is_none_or(|phases| phases.allows(&call.name))
         });
         let mut answered = Vec::new();
         for call in rejected {
@@ -126,8 +124,8 @@ impl ControlLane {
             _ => Default::default(),
         };
         let mut to_run = Vec::new();
-        for (place, call) in allowed.into_iter().enumerate() {
-            match (overrides.remove(&place), self.tools.get(&call.name)) {
+        for (index, call) in allowed.into_iter().enumerate() {
+            match (overrides.remove(&index), self.tools.get(&call.name)) {
                 (Some(answer), _) => answered.push((answer, ToolOutcome::Overridden, call)),
                 (None, Some(tool)) => to_run.push((tool.clone(), call)),
                 (None, None) => {
@@ -148,11 +146,11 @@ impl ControlLane {
         let late = foreground.iter().map(|(_, call)| Arc::new(call.clone()));
         let batch = self.runs.open(early.chain(late).collect(), false, conversation);
         let early_count = answered.len();
-        for (place, (response, outcome, _)) in answered.into_iter().enumerate() {
-            self.runs.answer(batch, place, (response, outcome));
+        for (index, (response, outcome, _)) in answered.into_iter().enumerate() {
+            self.runs.answer(batch, index, (response, outcome));
         }
-        for (place, (tool, call)) in foreground.into_iter().enumerate() {
-            self.start(batch, early_count + place, tool, Arc::new(call));
+        for (index, (tool, call)) in foreground.into_iter().enumerate() {
+            self.start(batch, early_count + index, tool, Arc::new(call));
         }
         for problem in problems {
             self.problem(problem).await;
@@ -160,12 +158,12 @@ impl ControlLane {
         self.finish(batch).await;
     }
 
-    fn start(&mut self, batch: u64, place: usize, tool: crate::LiveTool, call: Arc<ToolCall>) {
+    fn start(&mut self, batch: u64, index: usize, tool: crate::LiveTool, call: Arc<LiveToolCall>) {
         let changes = self.store.as_ref().map(|store| Arc::downgrade(store.changes()));
         let task = self.runs.tasks.spawn(tool.run(call, self.shared.state.clone(), changes));
-        self.runs.places.insert(task.id(), (batch, place));
+        self.runs.calls.insert(task.id(), (batch, index));
         if let Some(batch) = self.runs.batches.get_mut(&batch) {
-            batch.tasks[place] = Some(task);
+            batch.tasks[index] = Some(task);
         }
     }
 
@@ -176,7 +174,7 @@ impl ControlLane {
         }
     }
 
-    /// The server takes calls back.
+    /// The server cancels calls.
     pub(super) async fn cancel(&mut self, ids: &[String]) {
         let touched = self.runs.stop("the call was cancelled", |call| ids.contains(&call.id));
         for batch in touched {
@@ -184,11 +182,10 @@ impl ControlLane {
         }
     }
 
-    /// Nobody is there any more to hear the answers; what became of the calls is noted all the
-    /// same.
-    pub(crate) async fn lose_calls(&mut self, reason: &str) {
+    /// Cancels all calls, because their answers can no longer be sent. Their outcomes are recorded.
+    pub(crate) async fn abandon_calls(&mut self, reason: &str) {
         self.runs.stop(reason, |_| true);
-        // Those that had ended by themselves, and were not asked yet, have a result.
+        // Tasks that ended before they could be cancelled have a result.
         while let Some(finished) = self.runs.next().await {
             self.runs.keep(finished);
         }
@@ -206,10 +203,10 @@ impl ControlLane {
             }
         }
         self.runs.batches.clear();
-        self.runs.places.clear();
+        self.runs.calls.clear();
     }
 
-    /// Sends the answers of a batch, once there are all of them.
+    /// Sends the answers of a batch, once it is complete.
     async fn finish(&mut self, number: u64) {
         let Some(answers) = self.runs.complete(number) else { return };
         let (mut responses, outcomes): (Vec<_>, Vec<_>) = answers.into_iter().unzip();
@@ -219,16 +216,16 @@ impl ControlLane {
             let changed = callback((responses.clone(), self.shared.state.clone())).await;
             responses = completed(responses, changed, &mut problems);
         }
-        // Only now: should the callback panic, the calls are still there to be noted.
+        // Only now: if the callback panics, the calls can still be recorded.
         let Some(batch) = self.runs.batches.remove(&number).filter(|batch| !batch.calls.is_empty()) else {
             return;
         };
-        let scheduling = self.shared.platform.knows_background();
+        let scheduling = self.shared.wire.platform.knows_background();
         self.send(wire::tool_responses(&responses, scheduling, batch.conversation)).await;
         let answers = responses.into_iter().zip(outcomes).collect();
         self.note_answers(&batch, answers, &mut problems);
         let waits = self.runs.batches.values().any(|batch| !batch.background);
-        if !waits && self.shared.wire_phase() == WirePhase::ToolCallPending {
+        if !waits && self.shared.wire.phase() == WirePhase::ToolCallPending {
             self.shared.enter(WirePhase::Active);
         }
         for problem in problems {
@@ -244,19 +241,19 @@ impl ControlLane {
                 self.note_background(call, BackgroundNote::Ended(&response, outcome), problems);
             }
             let response = Arc::new(response);
-            lock(&self.shared.transcript).answer(response.clone());
+            self.shared.conversation.transcript().answer(response.clone());
             self.emit(LiveEvent::ToolAnswered { response, outcome });
         }
     }
 
-    fn not_in_this_phase(&self, call: &ToolCall) -> String {
-        let phases = lock(&self.shared.phases);
+    fn not_in_this_phase(&self, call: &LiveToolCall) -> String {
+        let phases = self.shared.conversation.phases();
         let phase = phases.as_ref().and_then(|phases| phases.current()).unwrap_or_default();
         format!("the tool {:?} cannot be used in the phase {phase:?} of the conversation", call.name)
     }
 
     /// Writes the `bg:` keys of a background tool.
-    fn note_background(&self, call: &ToolCall, note: BackgroundNote<'_>, problems: &mut Vec<String>) {
+    fn note_background(&self, call: &LiveToolCall, note: BackgroundNote<'_>, problems: &mut Vec<String>) {
         let key = |what: &str| format!("bg:{}_{what}", call.name);
         let view = self.shared.state.with_delta_tracking();
         let written = match note {
@@ -278,7 +275,7 @@ impl ControlLane {
                 }),
         };
         if let Err(error) = written.and_then(|()| view.try_commit()) {
-            problems.push(format!("the progress of {:?} cannot be noted: {error}", call.name));
+            problems.push(format!("the progress of {:?} cannot be written to state: {error}", call.name));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What follows from the end of a turn.
+//! The work at the end of a turn.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,12 +8,11 @@ use tokio::time::{Instant, timeout};
 use super::ControlLane;
 use crate::event::LiveEvent;
 use crate::extract::Trigger;
-use crate::shared::lock;
 use crate::store::keys;
-use crate::transcript::Turn;
+use crate::transcript::LiveTurn;
 
-/// How long the store may take at the end of a turn; what it does not take then, it is given again
-/// at the next.
+/// The timeout of the store at the end of a turn. What is not stored by then is retried at the end
+/// of the next turn.
 const STORE: Duration = Duration::from_secs(10);
 
 impl ControlLane {
@@ -22,11 +21,11 @@ impl ControlLane {
     pub(super) async fn turn_end(&mut self) {
         self.turns = self.turns.saturating_add(1);
         let number = self.turns;
-        let turn = lock(&self.shared.transcript).end(number);
+        let turn = self.shared.conversation.transcript().end(number);
         self.ending = Some(turn.clone());
         self.shared.signals.turn_count(number);
         if let Err(error) = self.shared.state.try_set(keys::TURN_COUNT, number) {
-            self.problem(format!("the number of turns cannot be noted: {error}")).await;
+            self.problem(format!("the number of turns cannot be written to state: {error}")).await;
         }
         self.extract(|trigger| match trigger {
             Trigger::EveryTurn => true,
@@ -48,25 +47,26 @@ impl ControlLane {
         }
         self.store(&turn, true).await;
         self.ending = None;
-        self.shared.gate.ended(&self.shared.state);
+        self.shared.conversation.gate.ended(&self.shared.state);
         self.emit(LiveEvent::TurnEnd(turn));
     }
 
-    /// Stores what is left when the session ends in the middle of a turn, or of what follows from
-    /// one.
+    /// Stores the rest when the session ends during a turn, or while the end of one is processed.
     pub(crate) async fn store_rest(&mut self) {
         if let Some(turn) = self.ending.take() {
             self.store(&turn, true).await;
         }
-        let turn = lock(&self.shared.transcript).end(self.turns.saturating_add(1));
+        let turn = self.shared.conversation.transcript().end(self.turns.saturating_add(1));
         self.store(&turn, false).await;
     }
 
-    async fn store(&mut self, turn: &Arc<Turn>, complete: bool) {
+    async fn store(&mut self, turn: &Arc<LiveTurn>, complete: bool) {
         let Some(store) = &mut self.store else { return };
         let problems = match timeout(STORE, store.commit(&self.shared, turn, complete)).await {
             Ok(problems) => problems,
-            Err(_) => vec![format!("the turn could not be stored within {STORE:?}; it is tried again")],
+            Err(_) => vec![format!(
+                "the turn could not be stored within {STORE:?}; it is tried again at the end of the next turn"
+            )],
         };
         for problem in problems {
             self.problem(problem).await;

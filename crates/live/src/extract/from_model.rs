@@ -12,9 +12,9 @@ use sessile_session::{BoxError, Content};
 
 use super::TurnExtractor;
 use crate::tool::schema;
-use crate::transcript::Turn;
+use crate::transcript::LiveTurn;
 
-/// Lets a model fill a type from what was said.
+/// Lets a model fill a type from the transcript.
 pub(super) struct FromModel {
     model: Arc<dyn Model>,
     prompt: String,
@@ -32,12 +32,13 @@ impl FromModel {
         Self { model, prompt, schema, fields, check: |value| T::deserialize(value).map(drop) }
     }
 
-    fn request(&self, turns: &[Arc<Turn>]) -> ModelRequest {
+    fn request(&self, turns: &[Arc<LiveTurn>]) -> ModelRequest {
         let mut text = String::new();
         for turn in turns {
-            for (who, said) in [("User", turn.user()), ("Assistant", turn.model())] {
-                if !said.trim().is_empty() {
-                    writeln!(text, "{who}: {}", said.trim()).expect("writing to a text cannot fail");
+            for (speaker, text_of_turn) in [("User", turn.user()), ("Assistant", turn.model())] {
+                if !text_of_turn.trim().is_empty() {
+                    writeln!(text, "{speaker}: {}", text_of_turn.trim())
+                        .expect("writing to a text cannot fail");
                 }
             }
         }
@@ -55,7 +56,7 @@ impl FromModel {
 
     fn read(&self, answer: &str) -> Result<Value, BoxError> {
         let mut value: Value = serde_json::from_str(unfenced(answer))
-            .map_err(|error| format!("the model answered no JSON: {error}"))?;
+            .map_err(|error| format!("the model did not answer with JSON: {error}"))?;
         (self.check)(&value).map_err(|error| format!("the model's answer does not fit: {error}"))?;
         if let (Some(fields), Some(object)) = (&self.fields, value.as_object_mut()) {
             object.retain(|name, _| fields.contains(name));
@@ -66,7 +67,7 @@ impl FromModel {
 
 #[async_trait]
 impl TurnExtractor for FromModel {
-    async fn extract(&self, turns: &[Arc<Turn>]) -> Result<Value, BoxError> {
+    async fn extract(&self, turns: &[Arc<LiveTurn>]) -> Result<Value, BoxError> {
         let mut answers = self.model.generate(self.request(turns), Streaming::Whole).await?;
         let mut last = None;
         while let Some(answer) = answers.next().await {
@@ -80,13 +81,13 @@ impl TurnExtractor for FromModel {
     }
 }
 
-/// What a model said, without its reasoning.
+/// The text of an answer, without the reasoning.
 fn text(response: &ModelResponse) -> String {
     let parts = response.content.iter().flat_map(Content::parts);
     parts.filter(|part| part.thought != Some(true)).filter_map(|part| part.text.as_deref()).collect()
 }
 
-/// An answer without the fence that some models put around code.
+/// Removes the Markdown fence that some models put around JSON.
 fn unfenced(answer: &str) -> &str {
     let answer = answer.trim();
     let inner = answer.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));

@@ -1,4 +1,4 @@
-//! Extractors: what was said becomes fields of state.
+//! Extractors: they turn the transcript into keys of state.
 
 mod from_model;
 
@@ -13,18 +13,18 @@ use sessile_agent::Model;
 use sessile_session::BoxError;
 use sessile_state::State;
 
-use crate::transcript::Turn;
+use crate::transcript::LiveTurn;
 use from_model::FromModel;
 
-/// Finds something in the last turns of a conversation.
+/// Extracts a value from the last turns of a conversation.
 #[async_trait]
 pub trait TurnExtractor: Send + Sync {
-    /// What it finds, as JSON. An object's fields become keys of state, nulls aside.
+    /// The value as JSON. The fields of an object become keys of state, except nulls.
     ///
     /// # Errors
     ///
-    /// Anything; state stays as it was.
-    async fn extract(&self, turns: &[Arc<Turn>]) -> Result<Value, BoxError>;
+    /// Any error; state does not change then.
+    async fn extract(&self, turns: &[Arc<LiveTurn>]) -> Result<Value, BoxError>;
 }
 
 /// When an extractor runs.
@@ -34,19 +34,19 @@ pub enum Trigger {
     /// At the end of every turn.
     #[default]
     EveryTurn,
-    /// At the end of every so many turns.
+    /// At the end of every n-th turn.
     Interval(u32),
     /// After tools were answered.
     AfterToolCall,
-    /// When the conversation is in another phase.
+    /// After a change of phase.
     OnPhaseChange,
-    /// When the model has made its answer; the turn that is going on is part of the window.
+    /// When the model has generated its answer; the current turn is part of the window.
     OnGenerationComplete,
 }
 
-/// A [`TurnExtractor`], when it runs, and what becomes of what it finds: the whole value under the
-/// extractor's name, and each field that is not null under its own. All is written to a delta view,
-/// checked, and then committed or forgotten.
+/// A [`TurnExtractor`] and when it runs. Its value is written to state: the whole value under the
+/// extractor's name, and each field that is not null under its own. Everything is checked first,
+/// and committed together or not at all.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -60,9 +60,9 @@ pub enum Trigger {
 /// }
 ///
 /// let order = Extractor::of::<Order>("order_facts", model(), "Find the number of the caller's order.")
-///     .window(5)
-///     .trigger(Trigger::EveryTurn)
-///     .timeout(Duration::from_secs(3))
+///     .with_window(5)
+///     .with_trigger(Trigger::EveryTurn)
+///     .with_timeout(Duration::from_secs(3))
 ///     .accept_if(|state| match state.get::<u32>("order_number") {
 ///         Some(0) => Err("orders are numbered from 1".to_owned()),
 ///         _ => Ok(()),
@@ -81,7 +81,7 @@ pub struct Extractor {
 type Accept = Box<dyn Fn(&State) -> Result<(), String> + Send + Sync>;
 
 impl Extractor {
-    /// An extractor of one's own.
+    /// A custom extractor.
     pub fn new(name: impl Into<Arc<str>>, source: impl TurnExtractor + 'static) -> Self {
         Self {
             name: name.into(),
@@ -94,8 +94,8 @@ impl Extractor {
         }
     }
 
-    /// A model reads the last turns and fills a `T`; what does not fit `T` is refused, and fields
-    /// that `T` does not have are left out.
+    /// An extractor that lets a model fill a `T` from the last turns. An answer that cannot be
+    /// deserialized as `T` is an error; fields that `T` does not have are left out.
     pub fn of<T: DeserializeOwned + JsonSchema + 'static>(
         name: impl Into<Arc<str>>,
         model: Arc<dyn Model>,
@@ -104,35 +104,35 @@ impl Extractor {
         Self::new(name, FromModel::new::<T>(model, prompt.into()))
     }
 
-    /// How many turns it sees.
+    /// Sets how many turns it reads.
     #[must_use]
-    pub fn window(mut self, turns: usize) -> Self {
+    pub fn with_window(mut self, turns: usize) -> Self {
         self.window = turns;
         self
     }
 
-    /// When it runs.
+    /// Sets when it runs.
     #[must_use]
-    pub fn trigger(mut self, trigger: Trigger) -> Self {
+    pub fn with_trigger(mut self, trigger: Trigger) -> Self {
         self.trigger = trigger;
         self
     }
 
-    /// How long it may take; the end of the turn waits for it.
+    /// Sets the timeout; the end of the turn waits for the extractor.
     #[must_use]
-    pub fn timeout(mut self, timeout: Duration) -> Self {
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How many words the user must have said in the last turn.
+    /// Skips turns in which the user said fewer words.
     #[must_use]
-    pub fn min_words(mut self, words: usize) -> Self {
+    pub fn with_min_words(mut self, words: usize) -> Self {
         self.min_words = words;
         self
     }
 
-    /// What is found is committed only if this agrees; it sees state as it would be.
+    /// Commits the value only if this returns `Ok`; it sees state with the value applied.
     #[must_use]
     pub fn accept_if(
         mut self,
@@ -142,13 +142,13 @@ impl Extractor {
         self
     }
 
-    /// Whether the turns are worth looking at.
-    pub(crate) fn wants(&self, turns: &[Arc<Turn>]) -> bool {
+    /// Whether the user said enough words.
+    pub(crate) fn wants(&self, turns: &[Arc<LiveTurn>]) -> bool {
         let said = turns.last().map(|turn| turn.user());
         said.is_some_and(|said| said.split_whitespace().count() >= self.min_words)
     }
 
-    /// Writes what was found, or says why not; nothing is written then.
+    /// Commits the value, or returns why it was not committed.
     pub(crate) fn commit(&self, value: &Value, state: &State) -> Result<(), String> {
         let view = state.with_delta_tracking();
         let fields = value.as_object().into_iter().flatten().filter(|(_, field)| !field.is_null());
@@ -160,5 +160,14 @@ impl Extractor {
             accept(&view)?;
         }
         view.try_commit().map_err(|error| error.to_string())
+    }
+}
+
+impl std::fmt::Debug for Extractor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Extractor")
+            .field("name", &self.name)
+            .field("trigger", &self.trigger)
+            .finish_non_exhaustive()
     }
 }

@@ -1,14 +1,15 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
-/// How often and how fast a lost connection is tried again.
+/// How often and how fast a lost connection is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reconnect {
-    /// How many times in a row; 0 to give up at once.
+    /// How many attempts in a row; 0 disables reconnecting.
     pub attempts: u32,
-    /// The pause before the second try; the first follows almost at once. It doubles with each.
+    /// The pause before the second attempt; it doubles with each further one. The first attempt
+    /// follows almost at once.
     pub first: Duration,
-    /// The longest pause.
+    /// The longest pause, without jitter.
     pub longest: Duration,
 }
 
@@ -19,8 +20,8 @@ impl Default for Reconnect {
 }
 
 impl Reconnect {
-    /// The pause before a try, counted from 1: a quarter of it is chance, so that many sessions do
-    /// not come back at one moment.
+    /// The pause before an attempt, counted from 1, with up to a quarter of jitter, so that many
+    /// sessions do not reconnect at the same moment.
     pub(super) fn pause(&self, attempt: u32) -> Duration {
         let steady = match attempt.checked_sub(2) {
             None => Duration::ZERO,
@@ -28,14 +29,14 @@ impl Reconnect {
         };
         let steady = steady.min(self.longest);
         let spread = if steady.is_zero() { self.first } else { steady } / 4;
-        steady + spread.mul_f64(chance())
+        steady + spread.mul_f64(random())
     }
 }
 
-/// A number from 0 to 1. The standard library's hash keys are random.
-fn chance() -> f64 {
-    let random = RandomState::new().build_hasher().finish();
-    (random >> 11) as f64 / (1_u64 << 53) as f64
+/// A random number from 0 to 1. The keys of the standard library's hasher are random.
+fn random() -> f64 {
+    let bits = RandomState::new().build_hasher().finish();
+    (bits >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 #[cfg(test)]
@@ -43,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_up_to_the_longest_with_a_quarter_of_chance() {
+    fn pauses_double_up_to_the_longest_with_a_quarter_of_jitter() {
         let reconnect = Reconnect::default();
         let between = |attempt, low: u64, high: u64| {
             let pause = reconnect.pause(attempt);
@@ -56,9 +57,9 @@ mod tests {
     }
 
     #[test]
-    fn chance_differs_and_stays_between_zero_and_one() {
-        let chances: Vec<_> = (0..100).map(|_| chance()).collect();
-        assert!(chances.iter().all(|chance| (0.0..1.0).contains(chance)));
-        assert!(chances.windows(2).any(|pair| pair[0] != pair[1]));
+    fn random_numbers_differ_and_are_between_zero_and_one() {
+        let numbers: Vec<_> = (0..100).map(|_| random()).collect();
+        assert!(numbers.iter().all(|number| (0.0..1.0).contains(number)));
+        assert!(numbers.windows(2).any(|pair| pair[0] != pair[1]));
     }
 }

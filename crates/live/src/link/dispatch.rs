@@ -1,5 +1,4 @@
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use base64::Engine;
@@ -8,23 +7,22 @@ use bytes::Bytes;
 
 use crate::event::LiveEvent;
 use crate::inbox::Control;
-use crate::shared::{Shared, lock};
-use crate::tool::ToolCall;
-use crate::wire::{ServerFrame, VoiceActivity, decode};
-use crate::wire_phase::WirePhase;
+use crate::shared::Shared;
+use crate::tool_call::LiveToolCall;
+use crate::wire::{ServerFrame, VoiceActivity, WirePhase, decode};
 
-/// Hands what a frame holds to signals, callbacks and readers at once, and to the control lane what
-/// needs work, all in the order of the wire.
+/// Passes the content of frames to signals, callbacks and subscribers at once, and to the control
+/// lane what takes time, all in the order of the wire.
 pub(super) struct Dispatch {
     shared: Arc<Shared>,
-    /// The model's text in this turn.
+    /// The model's text in this turn, for `on_text_complete`.
     text: String,
 }
 
-/// What the connection itself has to know about a frame.
+/// The facts of a frame that decide about the connection itself.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// The server will disconnect, and maybe said when.
+    /// GoAway: the server will close the connection, possibly with the time that is left.
     pub(super) go_away: Option<Option<Duration>>,
     pub(super) turn_complete: bool,
 }
@@ -42,7 +40,7 @@ impl Dispatch {
         let frame = decoded.frame;
         let mut seen = Seen::default();
         self.voice(&frame);
-        self.said(&frame).await;
+        self.content(&frame).await;
         if let Some(usage) = &frame.usage_metadata {
             self.shared.signals.usage(usage);
             if let Some(callback) = &self.shared.fast.usage {
@@ -51,7 +49,7 @@ impl Dispatch {
             self.shared.bus.emit(LiveEvent::Usage(*usage));
         }
         if let Some(calls) = frame.tool_call {
-            let calls = calls.function_calls.into_iter().map(|call| ToolCall {
+            let calls = calls.function_calls.into_iter().map(|call| LiveToolCall {
                 id: call.id,
                 name: call.name,
                 args: call.args.unwrap_or_default(),
@@ -66,7 +64,7 @@ impl Dispatch {
             let handle = update.new_handle.filter(|handle| !handle.is_empty());
             self.shared.signals.resumption(resumable, update.last_consumed_client_message_index.as_deref());
             if resumable && handle.is_some() {
-                *lock(&self.shared.resume) = handle;
+                self.shared.wire.set_resume_handle(handle);
             }
             self.shared.bus.emit(LiveEvent::Resumable(resumable));
         }
@@ -83,7 +81,7 @@ impl Dispatch {
         seen
     }
 
-    /// Whether the user speaks.
+    /// The start and end of the user's speech.
     fn voice(&self, frame: &ServerFrame<'_>) {
         let shared = &self.shared;
         let speaking = match frame.voice_activity {
@@ -93,7 +91,7 @@ impl Dispatch {
         };
         shared.signals.voice(speaking);
         let (callback, event) = if speaking {
-            shared.gate.begin(&shared.state);
+            shared.conversation.gate.begin(&shared.state);
             (&shared.fast.voice_start, LiveEvent::VoiceStart)
         } else {
             (&shared.fast.voice_end, LiveEvent::VoiceEnd)
@@ -102,15 +100,15 @@ impl Dispatch {
             callback();
         }
         shared.bus.emit(event);
-        match (shared.wire_phase(), speaking) {
+        match (shared.wire.phase(), speaking) {
             (WirePhase::Active, true) => shared.enter(WirePhase::UserSpeaking),
             (WirePhase::UserSpeaking, false) => shared.enter(WirePhase::Active),
             _ => {}
         }
     }
 
-    /// What either side says in this frame.
-    async fn said(&mut self, frame: &ServerFrame<'_>) {
+    /// The text, audio and transcripts of a frame.
+    async fn content(&mut self, frame: &ServerFrame<'_>) {
         let Some(content) = &frame.server_content else { return };
         for part in content.model_turn.iter().flat_map(|turn| &turn.parts) {
             if let Some(text) = &part.text {
@@ -122,14 +120,14 @@ impl Dispatch {
                     Ok(samples) if is_audio => self.audio(samples.into()),
                     Ok(_) => {}
                     Err(error) => {
-                        self.error(format!("the server sent sound that is no base64: {error}")).await
+                        self.error(format!("the server sent audio that is not base64: {error}")).await
                     }
                 }
             }
         }
         let shared = &self.shared;
         if let Some(heard) = &content.input_transcription {
-            shared.gate.begin(&shared.state);
+            shared.conversation.gate.begin(&shared.state);
             shared.signals.input(&heard.text);
             let (text, finished) = (Arc::<str>::from(heard.text.as_str()), heard.finished == Some(true));
             if let Some(callback) = &shared.fast.input_transcript {
@@ -138,10 +136,10 @@ impl Dispatch {
             shared.bus.emit(LiveEvent::InputTranscript { text: text.clone(), finished });
             shared.inbox.send(Control::UserText(text)).await;
         }
-        if let Some(said) = &content.output_transcription {
-            shared.gate.begin(&shared.state);
-            shared.signals.output(&said.text);
-            let (text, finished) = (Arc::<str>::from(said.text.as_str()), said.finished == Some(true));
+        if let Some(spoken) = &content.output_transcription {
+            shared.conversation.gate.begin(&shared.state);
+            shared.signals.output(&spoken.text);
+            let (text, finished) = (Arc::<str>::from(spoken.text.as_str()), spoken.finished == Some(true));
             if let Some(callback) = &shared.fast.output_transcript {
                 callback(&text, finished);
             }
@@ -152,7 +150,7 @@ impl Dispatch {
 
     fn audio(&self, samples: Bytes) {
         let shared = &self.shared;
-        shared.gate.begin(&shared.state);
+        shared.conversation.gate.begin(&shared.state);
         shared.enter(WirePhase::ModelSpeaking);
         shared.signals.touch();
         if let Some(callback) = &shared.fast.audio {
@@ -163,7 +161,7 @@ impl Dispatch {
 
     async fn text(&mut self, text: &str, thought: bool) {
         let shared = &self.shared;
-        shared.gate.begin(&shared.state);
+        shared.conversation.gate.begin(&shared.state);
         shared.signals.touch();
         let piece = Arc::<str>::from(text);
         if thought {
@@ -182,18 +180,18 @@ impl Dispatch {
         self.text.push_str(text);
     }
 
-    async fn tool_calls(&self, calls: Vec<ToolCall>) {
+    async fn tool_calls(&self, calls: Vec<LiveToolCall>) {
         let shared = &self.shared;
-        shared.gate.begin(&shared.state);
+        shared.conversation.gate.begin(&shared.state);
         shared.enter(WirePhase::ToolCallPending);
         for call in &calls {
             shared.bus.emit(LiveEvent::ToolCall(Arc::new(call.clone())));
         }
-        let conversation = shared.conversation.load(Ordering::Acquire);
+        let conversation = shared.wire.conversation();
         shared.inbox.send(Control::ToolCalls { calls, conversation }).await;
     }
 
-    /// What comes to an end with this frame.
+    /// The interruption, the end of the generation, and the end of the turn.
     async fn ends(&mut self, interrupted: Option<bool>, generated: Option<bool>, complete: Option<bool>) {
         let shared = &self.shared;
         if interrupted == Some(true) {
@@ -216,7 +214,7 @@ impl Dispatch {
                 shared.bus.emit(LiveEvent::TextComplete(text.into()));
             }
             shared.signals.turn_completed();
-            shared.gate.complete();
+            shared.conversation.gate.complete();
             shared.enter(WirePhase::Active);
             shared.bus.emit(LiveEvent::TurnComplete);
             shared.inbox.send(Control::TurnComplete).await;

@@ -1,5 +1,4 @@
-//! The lane of the network: opens connections, reads and writes frames, and goes on when one is
-//! lost.
+//! The network lane: opens connections, reads and writes frames, and reconnects.
 
 mod backoff;
 mod dispatch;
@@ -7,7 +6,6 @@ mod open;
 mod serve;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use sessile_agent::FunctionDeclaration;
@@ -19,22 +17,21 @@ pub(crate) use open::Opened;
 use crate::error::LiveError;
 use crate::event::LiveEvent;
 use crate::inbox::Control;
-use crate::shared::Shared;
+use crate::shared::{EndReason, Shared};
 use crate::transport::Transport;
-use crate::wire::{Outgoing, Setup};
-use crate::wire_phase::WirePhase;
+use crate::wire::{Outgoing, Setup, WirePhase};
 use dispatch::Dispatch;
 use serve::End;
 
-/// How long the network may take.
+/// The timeouts of the connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timing {
     pub(crate) connect: Duration,
     pub(crate) setup: Duration,
-    /// How long the server may be silent before it is asked for a sign of life, and then before it
-    /// is given up.
+    /// A ping is sent at this interval. The connection is lost when the server has sent nothing for
+    /// twice this time.
     pub(crate) keepalive: Duration,
-    /// How long a frame may take to be sent.
+    /// The timeout for sending one frame.
     pub(crate) write: Duration,
     pub(crate) reconnect: Reconnect,
 }
@@ -48,7 +45,7 @@ pub(crate) struct Link {
     pub(crate) tools: Vec<(FunctionDeclaration, bool)>,
     pub(crate) timing: Timing,
     pub(crate) outgoing: mpsc::Receiver<Outgoing>,
-    /// A frame that was taken from the queue and is not sent yet.
+    /// A frame that was taken from the queue, but not sent yet. It survives a reconnect.
     pub(crate) unsent: Option<Outgoing>,
     pub(crate) stop: watch::Receiver<bool>,
 }
@@ -61,7 +58,7 @@ impl Link {
         let reason = loop {
             self.connected(opened.resumed).await;
             let served = self.serve(opened.connection, &mut dispatch).await;
-            if served.heard {
+            if served.received {
                 attempt = 0;
             }
             let reason = match served.end {
@@ -71,7 +68,7 @@ impl Link {
                     self.report(&reason);
                     reason
                 }
-                End::GoAway => "the server asked to go away".to_owned(),
+                End::GoAway => "the server sent GoAway".to_owned(),
             };
             match self.reopen(&mut attempt, reason).await {
                 Ok(again) => opened = again,
@@ -85,7 +82,7 @@ impl Link {
 
     async fn connected(&mut self, resumed: bool) {
         if !resumed {
-            self.shared.conversation.fetch_add(1, Ordering::AcqRel);
+            self.shared.wire.begin_conversation();
         }
         let now = self.shared.clock.now() * 1000.0;
         self.shared.signals.connected(now.max(0.0).round() as u64);
@@ -94,8 +91,8 @@ impl Link {
         self.shared.inbox.tell(Control::Connected { resumed });
     }
 
-    /// Tries until there is a connection again; otherwise the reason why the session is over.
-    async fn reopen(&mut self, attempt: &mut u32, mut reason: String) -> Result<Opened, Option<Arc<str>>> {
+    /// Reconnects with retries; the error is the reason why the session is over.
+    async fn reopen(&mut self, attempt: &mut u32, mut reason: String) -> Result<Opened, EndReason> {
         loop {
             *attempt += 1;
             if *attempt > self.timing.reconnect.attempts {

@@ -2,30 +2,28 @@ use tokio::time::timeout;
 
 use super::Link;
 use crate::error::LiveError;
-use crate::shared::lock;
 use crate::transport::{Connection, Received};
-use crate::wire::{SetupFacts, decode};
-use crate::wire_phase::WirePhase;
+use crate::wire::{SetupFacts, WirePhase, decode};
 
-/// A connection whose setup the server agreed to.
+/// A connection whose setup the server accepted.
 pub(crate) struct Opened {
     pub(super) connection: Connection,
-    /// Whether an earlier conversation goes on.
+    /// Whether an earlier conversation was resumed.
     pub(super) resumed: bool,
 }
 
 impl Link {
-    /// Opens a connection and agrees on a setup. A handle that the server does not take is given
-    /// up, and a new conversation begun.
+    /// Opens a connection and sends the setup. If the server rejects the resume handle, a new
+    /// conversation is begun without it.
     pub(crate) async fn open(&mut self) -> Result<Opened, LiveError> {
-        let handle = lock(&self.shared.resume).clone();
+        let handle = self.shared.wire.resume_handle();
         match (self.open_with(handle.as_deref()).await, handle) {
             (Err(LiveError::Refused { code, reason }), Some(_)) => {
                 self.report(&format!(
-                    "the server does not go on with the earlier conversation ({}: {reason}); a new one begins",
+                    "the server cannot resume the earlier conversation ({}: {reason}); a new one begins",
                     code.unwrap_or_default()
                 ));
-                *lock(&self.shared.resume) = None;
+                self.shared.wire.set_resume_handle(None);
                 self.open_with(None).await
             }
             (opened, _) => opened,
@@ -38,23 +36,23 @@ impl Link {
         let mut connection = timeout(timing.connect, self.transport.connect())
             .await
             .map_err(|_| LiveError::Timeout { what: "accept a connection", after: timing.connect })??;
-        let instruction = lock(&self.shared.instruction).clone();
+        let instruction = self.shared.conversation.instruction();
         let facts = SetupFacts {
-            platform: &self.shared.platform,
+            platform: &self.shared.wire.platform,
             instruction: instruction.as_deref(),
             tools: &self.tools,
             resume: handle,
         };
         connection.sender.send(&self.setup.frame(&facts)).await?;
         self.shared.enter(WirePhase::SetupSent);
-        let resumed = timeout(timing.setup, self.agreed(&mut connection, handle.is_some()))
+        let resumed = timeout(timing.setup, self.accepted(&mut connection, handle.is_some()))
             .await
-            .map_err(|_| LiveError::Timeout { what: "agree to the setup", after: timing.setup })??;
+            .map_err(|_| LiveError::Timeout { what: "accept the setup", after: timing.setup })??;
         Ok(Opened { connection, resumed })
     }
 
-    /// Waits for the server to agree, and tells whether an earlier conversation goes on.
-    async fn agreed(&self, connection: &mut Connection, asked_to_resume: bool) -> Result<bool, LiveError> {
+    /// Waits until the server accepts the setup, and returns whether it resumed a conversation.
+    async fn accepted(&self, connection: &mut Connection, asked_to_resume: bool) -> Result<bool, LiveError> {
         loop {
             let frame = match connection.receiver.receive().await? {
                 Received::Frame(frame) => frame,
@@ -65,13 +63,15 @@ impl Link {
             decoded.problems.iter().for_each(|problem| self.report(problem));
             let Some(complete) = decoded.frame.setup_complete else {
                 if decoded.problems.is_empty() {
-                    self.report("the server sent something before it agreed to the setup; it was left out");
+                    self.report(
+                        "the server sent a message before it accepted the setup; the message is ignored",
+                    );
                 }
                 continue;
             };
             let resumption = complete.session_resumption.unwrap_or_default();
             if let Some(handle) = resumption.handle {
-                *lock(&self.shared.resume) = Some(handle);
+                self.shared.wire.set_resume_handle(Some(handle));
             }
             return Ok(resumption.resumed.unwrap_or(asked_to_resume) && asked_to_resume);
         }

@@ -9,60 +9,60 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::dispatch::Dispatch;
 use super::{Link, Timing};
-use crate::shared::{Shared, lock};
+use crate::shared::Shared;
 use crate::transport::{Connection, FrameReceiver, FrameSender, Received, TransportError};
-use crate::wire::Outgoing;
-use crate::wire_phase::WirePhase;
+use crate::wire::{Outgoing, WirePhase};
 
-/// Why a connection is not served any more.
+/// Why serving a connection ended.
 pub(super) enum End {
-    /// The application wants to end the session.
+    /// The application asked to end the session.
     Stopped,
-    /// The server ended the session, and it cannot go on.
+    /// The server ended the session, and it cannot be resumed.
     Finished(String),
     /// The connection was lost.
     Lost(String),
-    /// The server wants to be left, and this is a good moment.
+    /// The server sent GoAway, and the turn is over or the deadline is near: reconnect now.
     GoAway,
 }
 
 pub(super) struct Served {
     pub(super) end: End,
-    /// Whether the server said anything.
-    pub(super) heard: bool,
+    /// Whether a frame arrived: then the connection worked, and attempts are counted anew.
+    pub(super) received: bool,
 }
 
-/// How often the signals that run with time are written.
+/// How often the signals that depend on the time are written.
 const TICK: Duration = Duration::from_millis(100);
-/// How long a goodbye may take.
-const GOODBYE: Duration = Duration::from_secs(1);
+/// The timeout for sending the last frames and closing the connection.
+const CLOSING: Duration = Duration::from_secs(1);
 
 impl Link {
     /// Reads and writes until the connection ends.
     pub(super) async fn serve(&mut self, connection: Connection, dispatch: &mut Dispatch) -> Served {
         let Connection { mut sender, mut receiver } = connection;
-        let mut heard = false;
+        let mut received = false;
         let mut stop = self.stop.clone();
         let end = tokio::select! {
-            end = read(&self.shared, &mut *receiver, dispatch, self.timing, &mut heard) => end,
+            end = read(&self.shared, &mut *receiver, dispatch, self.timing, &mut received) => end,
             error = write(&self.shared, &mut *sender, &mut self.outgoing, &mut self.unsent, self.timing) => error,
             _ = stop.wait_for(|stop| *stop) => End::Stopped,
         };
         if !matches!(end, End::Lost(_)) {
             self.shared.enter(WirePhase::Disconnecting);
-            let all = matches!(end, End::Stopped);
-            if timeout(GOODBYE, self.goodbye(&mut *sender, all)).await.is_err() {
-                tracing::debug!("the server did not wait for the goodbye");
+            let flush = matches!(end, End::Stopped);
+            if timeout(CLOSING, self.close(&mut *sender, flush)).await.is_err() {
+                tracing::debug!("closing the connection timed out");
             }
         }
-        Served { end, heard }
+        Served { end, received }
     }
 
-    /// Sends what is still to be sent, if that is wanted, and closes.
-    async fn goodbye(&mut self, sender: &mut dyn FrameSender, all: bool) {
-        while all && let Some(frame) = self.unsent.take().or_else(|| self.outgoing.try_recv().ok()) {
-            if !self.shared.is_current(&frame) {
-                left_out(&self.shared);
+    /// Closes the connection, after sending the queued frames if `flush` is set. Otherwise they
+    /// stay queued for the next connection.
+    async fn close(&mut self, sender: &mut dyn FrameSender, flush: bool) {
+        while flush && let Some(frame) = self.unsent.take().or_else(|| self.outgoing.try_recv().ok()) {
+            if !self.shared.wire.is_current(&frame) {
+                report_stale_answer(&self.shared);
             } else if let Err(error) = sender.send(&frame.text).await {
                 return self.report(&format!("the last messages were not sent: {error}"));
             }
@@ -78,21 +78,21 @@ async fn read(
     receiver: &mut dyn FrameReceiver,
     dispatch: &mut Dispatch,
     timing: Timing,
-    heard: &mut bool,
+    received: &mut bool,
 ) -> End {
     let mut tick = interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let mut last_sign = Instant::now();
-    // When the server will disconnect at the latest, with time to spare; `None` inside if it did
-    // not say.
+    // Set after GoAway: when to reconnect at the latest, which is before the server disconnects.
+    // The inner `None` is a GoAway without a time.
     let mut leaving: Option<Option<Instant>> = None;
     loop {
         tokio::select! {
-            received = receiver.receive() => {
+            message = receiver.receive() => {
                 last_sign = Instant::now();
-                match received {
+                match message {
                     Ok(Received::Frame(frame)) => {
-                        *heard = true;
+                        *received = true;
                         let seen = dispatch.frame(&frame).await;
                         if let Some(time_left) = seen.go_away {
                             leaving = Some(time_left.map(|left| last_sign + left.mul_f64(0.9)));
@@ -108,7 +108,7 @@ async fn read(
             }
             _ = tick.tick() => {
                 shared.signals.flush();
-                shared.tick();
+                shared.inbox.tick();
                 if last_sign.elapsed() > timing.keepalive * 2 {
                     return End::Lost(format!("the server was silent for {:?}", timing.keepalive * 2));
                 }
@@ -120,19 +120,19 @@ async fn read(
     }
 }
 
-/// What a close by the server means: the conversation can go on if there is a handle, or if it was
-/// no ordinary end.
+/// Whether a close by the server ends the session: a policy or data error does, and so does an
+/// ordinary close without a resume handle.
 fn closed(shared: &Shared, code: Option<u16>, reason: String, leaving: bool) -> End {
-    let said = match (code, reason.as_str()) {
+    let message = match (code, reason.as_str()) {
         (Some(code), "") => format!("the server closed the connection ({code})"),
         (Some(code), reason) => format!("the server closed the connection ({code}): {reason}"),
         (None, _) => "the server closed the connection".to_owned(),
     };
     match code {
-        Some(1007 | 1008) => End::Finished(said),
-        Some(1000) if !leaving && lock(&shared.resume).is_none() => End::Finished(said),
+        Some(1007 | 1008) => End::Finished(message),
+        Some(1000) if !leaving && shared.wire.resume_handle().is_none() => End::Finished(message),
         _ if leaving => End::GoAway,
-        _ => End::Lost(said),
+        _ => End::Lost(message),
     }
 }
 
@@ -140,14 +140,13 @@ fn lost(error: &TransportError) -> End {
     End::Lost(format!("the connection was lost: {error}"))
 }
 
-/// Says that an answer came too late for the conversation that asked.
-fn left_out(shared: &Shared) {
-    shared
-        .problem("an answer of a tool was left out: the conversation began anew, and does not know the call");
+/// Reports that the answer of a tool is stale: the conversation of its call is over.
+fn report_stale_answer(shared: &Shared) {
+    shared.problem("an answer of a tool was left out: it belongs to a call of an earlier conversation");
 }
 
-/// Sends frame by frame. A frame stays in `unsent` until it is sent, so that a lost connection
-/// loses none.
+/// Sends frames one by one. A frame stays in `unsent` until it is sent, so that it is not lost with
+/// the connection.
 async fn write(
     shared: &Shared,
     sender: &mut dyn FrameSender,
@@ -159,8 +158,8 @@ async fn write(
     ping.set_missed_tick_behavior(MissedTickBehavior::Skip);
     ping.reset();
     loop {
-        if unsent.take_if(|frame| !shared.is_current(frame)).is_some() {
-            left_out(shared);
+        if unsent.take_if(|frame| !shared.wire.is_current(frame)).is_some() {
+            report_stale_answer(shared);
         }
         if let Some(frame) = unsent {
             match within(timing.write, sender.send(&frame.text)).await {
@@ -170,7 +169,7 @@ async fn write(
             }
         }
         tokio::select! {
-            biased; // a ping is seldom due, and must not wait for ever behind what is sent
+            biased; // a ping is rarely due, and must not starve while there are frames to send
             _ = ping.tick() => match timeout(timing.write, sender.ping()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => return lost(&error),
@@ -184,7 +183,7 @@ async fn write(
     }
 }
 
-/// As [`timeout`], but reads no clock if there is nothing to wait for.
+/// As [`timeout`], but does not read the clock if the future is ready at once.
 async fn within<F: Future>(time: Duration, future: F) -> Result<F::Output, Elapsed> {
     let mut future = pin!(future);
     match poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await {

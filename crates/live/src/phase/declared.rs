@@ -13,15 +13,15 @@ use super::instruction::Instruction;
 /// use sessile_live::Phase;
 ///
 /// let greeting = Phase::new("greeting")
-///     .instruction("Greet {user:name?} and ask for the order's number.")
-///     .tools(["find_order"])
-///     .transition("order", |state| state.contains("order"));
-/// let order = Phase::new("order").instruction("Help with order {order}.").terminal();
+///     .with_instruction("Greet {user:name?} and ask for the order's number.")
+///     .with_tools(["find_order"])
+///     .with_transition("order", |state| state.contains("order"));
+/// let order = Phase::new("order").with_instruction("Help with order {order}.").terminal();
 /// ```
 pub struct Phase {
     pub(super) name: String,
     pub(super) instruction: Option<Instruction>,
-    /// The tools that may be called; all if there is no list.
+    /// The tools that may be called; `None` allows all.
     pub(super) tools: Option<BTreeSet<String>>,
     pub(super) guard: Option<Guard>,
     pub(super) transitions: Vec<Transition>,
@@ -55,40 +55,38 @@ impl Phase {
         }
     }
 
-    /// What the model is told in it, after the session's own instruction. `{key}` is replaced from
+    /// The instruction of this phase, which follows that of the session. `{key}` is replaced from
     /// state.
     #[must_use]
-    pub fn instruction(mut self, text: &str) -> Self {
+    pub fn with_instruction(mut self, text: &str) -> Self {
         self.instruction = Some(Instruction::text(text));
         self
     }
 
-    /// What the model is told in it, made from state.
+    /// The instruction of this phase, computed from state.
     #[must_use]
-    pub fn instruction_with(mut self, make: impl Fn(&State) -> String + Send + Sync + 'static) -> Self {
+    pub fn with_instruction_from(mut self, make: impl Fn(&State) -> String + Send + Sync + 'static) -> Self {
         self.instruction = Some(Instruction::computed(make));
         self
     }
 
-    /// The only tools that may be called in it; others are answered with an error that names the
-    /// phase.
+    /// Allows only these tools; calls of others are answered with an error that names the phase.
     #[must_use]
-    pub fn tools(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+    pub fn with_tools(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.tools = Some(names.into_iter().map(Into::into).collect());
         self
     }
 
-    /// The conversation comes into it only if this holds.
+    /// A condition for entering this phase.
     #[must_use]
-    pub fn guard(mut self, guard: impl Fn(&State) -> bool + Send + Sync + 'static) -> Self {
+    pub fn with_guard(mut self, guard: impl Fn(&State) -> bool + Send + Sync + 'static) -> Self {
         self.guard = Some(Box::new(guard));
         self
     }
 
-    /// The conversation goes on in another phase when this holds. The first transition that can be
-    /// taken is.
+    /// Moves to another phase when this condition holds. The first possible transition is taken.
     #[must_use]
-    pub fn transition(
+    pub fn with_transition(
         mut self,
         target: impl Into<String>,
         guard: impl Fn(&State) -> bool + Send + Sync + 'static,
@@ -97,21 +95,21 @@ impl Phase {
         self
     }
 
-    /// The conversation ends in it.
+    /// Marks the last phase: it has no transitions.
     #[must_use]
     pub fn terminal(mut self) -> Self {
         self.terminal = true;
         self
     }
 
-    /// The model speaks first in it.
+    /// Lets the model speak first in this phase.
     #[must_use]
     pub fn prompt_on_enter(mut self) -> Self {
         self.prompt_on_enter = true;
         self
     }
 
-    /// What to do when the conversation comes into it.
+    /// Called when the conversation enters this phase.
     #[must_use]
     pub fn on_enter<Fut: Future<Output = ()> + Send + 'static>(
         mut self,
@@ -121,7 +119,7 @@ impl Phase {
         self
     }
 
-    /// What to do when it leaves it.
+    /// Called when the conversation leaves this phase.
     #[must_use]
     pub fn on_exit<Fut: Future<Output = ()> + Send + 'static>(
         mut self,
@@ -129,5 +127,11 @@ impl Phase {
     ) -> Self {
         self.on_exit = Some(Box::new(move |state| hook(state).boxed()));
         self
+    }
+}
+
+impl std::fmt::Debug for Phase {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Phase").field("name", &self.name).finish_non_exhaustive()
     }
 }

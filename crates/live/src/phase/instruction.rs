@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use sessile_state::{State, Template};
 
-/// What the model is told: a text with placeholders, or a function of state.
+/// An instruction for the model: a text with placeholders, or a function of state.
 #[derive(Clone)]
 pub(crate) enum Instruction {
     Text(Arc<Template>),
@@ -18,7 +18,7 @@ impl Instruction {
         Self::Computed(Arc::new(make))
     }
 
-    /// The text for this state, or why there is none.
+    /// The text for this state, or the reason why it cannot be rendered.
     pub(crate) fn render(&self, state: &State) -> Result<String, String> {
         match self {
             Self::Text(template) => template.render(state).map_err(|error| error.to_string()),

@@ -16,25 +16,25 @@ pub struct PhaseChange {
     pub from: Option<String>,
     /// The phase after.
     pub to: String,
-    /// How many turns were complete.
+    /// How many turns were complete by then.
     pub turn: u32,
-    /// Why.
+    /// The reason for it.
     pub trigger: PhaseTrigger,
     /// How long the phase before lasted.
     pub lasted: Duration,
 }
 
-/// Why the conversation is in another phase.
+/// The reason for a change of phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PhaseTrigger {
     /// The session began.
     Start,
-    /// A stored session goes on where it was.
+    /// A stored session was restored.
     Restored,
-    /// The transition with this number was possible.
+    /// The conditions of the transition with this index held.
     Guard(usize),
-    /// It was asked for.
+    /// The application forced it.
     Forced,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct PhaseMachine {
 }
 
 impl PhaseMachine {
-    /// A machine of phases that were checked. `None` if there are none.
+    /// A machine of checked phases; `None` if there are none.
     pub(crate) fn new(phases: Vec<Phase>, initial: Option<String>) -> Option<Self> {
         let initial = initial.or_else(|| Some(phases.first()?.name.clone()))?;
         let phases = phases.into_iter().map(|phase| (phase.name.clone(), phase)).collect();
@@ -87,7 +87,7 @@ impl PhaseMachine {
         self.phase().and_then(|phase| phase.tools.as_ref()).is_none_or(|tools| tools.contains(tool))
     }
 
-    /// The phase to go to, if one can be gone to, and the number of the transition.
+    /// The target and the index of the first possible transition.
     pub(crate) fn next(&self, state: &State) -> Option<(String, usize)> {
         let phase = self.phase().filter(|phase| !phase.terminal)?;
         let possible = phase.transitions.iter().enumerate().find(|(_, transition)| {
@@ -98,17 +98,17 @@ impl PhaseMachine {
         possible.map(|(number, transition)| (transition.target.clone(), number))
     }
 
-    /// What to do before leaving the current phase.
+    /// The hook to await before leaving the current phase.
     pub(crate) fn exit(&self, state: &State) -> Option<BoxFuture<'static, ()>> {
         self.phase()?.on_exit.as_ref().map(|hook| hook(state.clone()))
     }
 
-    /// What to do after entering the current phase.
+    /// The hook to await after entering the current phase.
     pub(crate) fn enter(&self, state: &State) -> Option<BoxFuture<'static, ()>> {
         self.phase()?.on_enter.as_ref().map(|hook| hook(state.clone()))
     }
 
-    /// Goes to another phase.
+    /// Enters another phase.
     pub(crate) fn go(&mut self, to: &str, turn: u32, trigger: PhaseTrigger) -> PhaseChange {
         let lasted = if self.current.is_some() { self.since.elapsed() } else { Duration::ZERO };
         let from = self.current.replace(to.to_owned());
@@ -126,7 +126,7 @@ impl PhaseMachine {
     }
 }
 
-/// Everything that is wrong with the phases of a session.
+/// Adds everything that is wrong with the phases of a session to `problems`.
 pub(crate) fn check(
     phases: &[Phase],
     initial: Option<&str>,
@@ -150,7 +150,7 @@ pub(crate) fn check(
         for transition in &phase.transitions {
             if !names.contains(transition.target.as_str()) {
                 problems.push(format!(
-                    "the phase {:?} goes on to {:?}, which is not declared",
+                    "the phase {:?} has a transition to {:?}, which is not declared",
                     phase.name, transition.target
                 ));
             }

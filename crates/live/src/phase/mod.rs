@@ -1,4 +1,4 @@
-//! Phases of a conversation: what the model is told, which tools it may call, and when it goes on.
+//! Phases of a conversation: each has an instruction, allowed tools, and transitions.
 
 mod declared;
 mod instruction;

@@ -6,16 +6,16 @@ use sessile_state::Recorded;
 
 use super::{StoreLink, Waiting};
 use crate::shared::Shared;
-use crate::tool::{ToolCall, ToolResponse};
-use crate::transcript::{Turn, TurnItem};
+use crate::tool_call::{LiveToolCall, ToolResponse};
+use crate::transcript::{LiveTurn, TurnItem};
 
 impl StoreLink {
-    /// The events of a turn; the last carries what changed. Changes that must be committed earlier
-    /// have events of their own before it.
+    /// The events of a turn; the last one carries the changes of state. Changes that must be
+    /// committed earlier have events of their own before it.
     pub(super) fn events(
         &self,
         shared: &Shared,
-        turn: &Turn,
+        turn: &LiveTurn,
         complete: bool,
         earlier: Vec<Recorded>,
         last: Recorded,
@@ -46,11 +46,11 @@ impl StoreLink {
         }
         let before_last = waiting.len().saturating_sub(1);
         let earlier = earlier.into_iter().filter(|recorded| !recorded.delta.is_empty());
-        for (place, recorded) in earlier.enumerate() {
+        for (index, recorded) in earlier.enumerate() {
             let mut event = Event::new(self.author.as_str());
             let guards = self.guards(&recorded);
             event.actions.state_delta = recorded.delta;
-            waiting.insert(before_last + place, Waiting { event, guards });
+            waiting.insert(before_last + index, Waiting { event, guards });
         }
         let invocation = format!("live-{}", shared.ids.new_id());
         let mut time = shared.clock.now();
@@ -58,7 +58,7 @@ impl StoreLink {
             event.id = shared.ids.new_id();
             event.invocation_id.clone_from(&invocation);
             event.timestamp = Some(time);
-            time += 1e-6; // google-adk puts events of one time in the order of their ids
+            time += 1e-6; // google-adk sorts events with equal times by id
         }
         waiting
     }
@@ -96,7 +96,7 @@ fn id(id: &str) -> Option<String> {
     (!id.is_empty()).then(|| id.to_owned())
 }
 
-fn function_call(call: &Arc<ToolCall>) -> FunctionCall {
+fn function_call(call: &Arc<LiveToolCall>) -> FunctionCall {
     let args = call.args.iter().map(|(name, value)| (name.clone(), value.clone().into()));
     FunctionCall {
         id: id(&call.id),

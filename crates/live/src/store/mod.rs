@@ -1,30 +1,29 @@
-//! A live session as a stored one: at the end of each turn what was said, called and changed
-//! becomes events.
+//! The stored session of a live one: at the end of each turn its messages, tool calls and changes
+//! of state are committed as events.
 
-mod changes;
 mod events;
 mod sync;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-pub(crate) use changes::Changes;
 use sessile_session::{
     CreateSession, Event, EventWindow, Guards, Incarnation, OnOverwrite, SessionError, SessionKey,
     SessionService, StateMap,
 };
 use sessile_state::{Delta, State};
 
-use crate::shared::{Shared, lock};
-use crate::transcript::Turn;
+use crate::changes::Changes;
+use crate::shared::Shared;
+use crate::transcript::LiveTurn;
 
-/// The keys in which a session keeps what it needs to go on later.
+/// The keys with which a session is restored.
 pub(crate) mod keys {
     /// The phase of the conversation.
     pub(crate) const PHASE: &str = "live:phase";
     /// How many turns were complete.
     pub(crate) const TURN_COUNT: &str = "live:turn_count";
-    /// The handle with which the server goes on with the conversation.
+    /// The handle with which the server resumes the conversation.
     pub(crate) const RESUME_HANDLE: &str = "live:resume_handle";
 }
 
@@ -32,32 +31,32 @@ pub(crate) mod keys {
 pub(crate) struct StoreLink {
     service: SessionService,
     key: SessionKey,
-    /// Who the model is, as the author of events.
+    /// The author of the model's events.
     author: String,
-    /// Which session it is, if another one has its address later.
+    /// Identifies the session: another one with the same key could be created after a delete.
     incarnation: Incarnation,
-    /// What the store holds, as far as this session knows.
+    /// The stored state, as it was last seen.
     stored: StateMap,
-    /// What the session changes.
+    /// The changes that are not committed yet.
     changes: Arc<Changes>,
-    /// Events that are not stored yet, oldest first. Each stays as it is until it is: should it
-    /// have been stored without our hearing of it, the same event again changes nothing.
+    /// Events that are not stored yet, oldest first. A retry sends the same event with the same id,
+    /// so it is idempotent if an earlier attempt succeeded without an answer.
     waiting: Vec<Waiting>,
-    /// Keys whose stored values have yet to be brought into the session's state.
+    /// Keys whose stored values changed, and must be copied to the session's state.
     moved: BTreeSet<String>,
 }
 
 /// An event that is not stored yet.
 struct Waiting {
     event: Event,
-    /// The values that its changes were computed from.
+    /// The values that the session read before it made the changes.
     guards: Guards,
 }
 
-/// What a session goes on from.
+/// What is restored from a stored session.
 #[derive(Default)]
 pub(crate) struct Restored {
-    /// Whether there was a session.
+    /// Whether the session existed.
     pub(crate) existed: bool,
     pub(crate) phase: Option<String>,
     pub(crate) turns: u32,
@@ -65,7 +64,7 @@ pub(crate) struct Restored {
 }
 
 impl StoreLink {
-    /// Reads the session, or makes it, and fills `state` from it.
+    /// Reads or creates the session, and fills `state` from it.
     pub(crate) async fn attach(
         service: SessionService,
         key: SessionKey,
@@ -79,7 +78,7 @@ impl StoreLink {
                 let new = CreateSession::new(key.app(), key.user()).with_id(key.id());
                 match service.create(new).await {
                     Ok(session) => (session, false),
-                    // Somebody made it just now.
+                    // Created concurrently by another process.
                     Err(SessionError::AlreadyExists { key }) => {
                         let session = service.get(&key, EventWindow::NONE).await?;
                         (session.ok_or(SessionError::NotFound { key })?, true)
@@ -105,7 +104,7 @@ impl StoreLink {
             action: "fill the live session's state",
             source: Box::new(error),
         };
-        // What only the application has put there is stored with the first turn.
+        // Keys that only the application has set are stored with the first turn.
         let before = state.snapshot();
         let own = before.iter().filter(|(key, _)| is_stored(key) && !stored.contains_key(*key));
         let own: Delta = own.collect();
@@ -132,33 +131,35 @@ impl StoreLink {
         Ok((link, restored))
     }
 
-    /// What the session changes, for its tools.
+    /// The changes of the session; tools commit theirs to it.
     pub(crate) fn changes(&self) -> &Arc<Changes> {
         &self.changes
     }
 
-    /// Stores a turn and what changed, and takes in what others changed meanwhile. Returns what
-    /// went wrong; that is tried again with the next turn.
-    pub(crate) async fn commit(&mut self, shared: &Shared, turn: &Turn, complete: bool) -> Vec<String> {
+    /// Stores a turn and its changes, and reads the changes of other writers. Returns the problems;
+    /// what is not stored is retried with the next turn.
+    pub(crate) async fn commit(&mut self, shared: &Shared, turn: &LiveTurn, complete: bool) -> Vec<String> {
         let mut problems = Vec::new();
-        if let Some(handle) = lock(&shared.resume).clone()
+        if let Some(handle) = shared.wire.resume_handle()
             && let Err(error) = shared.state.try_set(keys::RESUME_HANDLE, handle)
         {
-            problems.push(format!("the handle of the conversation cannot be noted: {error}"));
+            problems.push(format!("the resume handle cannot be written to state: {error}"));
         }
         let (earlier, last) = self.changes.take();
         self.waiting.extend(self.events(shared, turn, complete, earlier, last));
         if let Err(error) = self.store_waiting(shared, &mut problems).await {
-            problems.push(format!("the turn is not stored yet, and is tried again: {error}"));
-        } else if let Err(error) = self.take_in().await {
-            problems.push(format!("what others changed in the session cannot be read: {error}"));
+            problems.push(format!(
+                "the turn is not stored yet; it is tried again at the end of the next turn: {error}"
+            ));
+        } else if let Err(error) = self.read_changes().await {
+            problems.push(format!("the changes of other writers cannot be read: {error}"));
         }
         self.show_moved();
         problems
     }
 }
 
-/// Whether a key outlives the live session.
+/// Whether a key is stored, and not only in the live session.
 fn is_stored(key: &str) -> bool {
     !["session:", "turn:", "derived:", "temp:"].iter().any(|prefix| key.starts_with(prefix))
 }

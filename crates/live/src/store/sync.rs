@@ -1,9 +1,9 @@
-//! Writing to the store, and taking in what others wrote.
+//! Writing to the store, and reading the changes of other writers.
 //!
-//! Operations are computed by the store, and a key that was set after it was read carries the value
-//! that was read. If the store holds another one by then, the event reports it, or, with
-//! [`OnOverwrite::Refuse`](sessile_session::OnOverwrite), the key is left out, the application is
-//! told with both values, and the session goes on with the stored one.
+//! The store computes operations itself. A key that was set after it was read is guarded by the
+//! value that was read. If the stored value is another one by then, the event reports the
+//! overwrite; with [`OnOverwrite::Refuse`](sessile_session::OnOverwrite) the key is left out,
+//! [`LiveEvent::Conflict`] reports both values, and the session continues with the stored one.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::event::LiveEvent;
 use crate::shared::Shared;
 
 impl StoreLink {
-    /// Stores the events that wait, oldest first.
+    /// Stores the waiting events, oldest first.
     pub(super) async fn store_waiting(
         &mut self,
         shared: &Shared,
@@ -26,7 +26,7 @@ impl StoreLink {
                 && first.event.actions.state_delta.is_empty()
                 && self.waiting.len() > 1
             {
-                self.waiting.remove(0); // all that it carried was refused
+                self.waiting.remove(0); // everything in it was rejected
                 continue;
             }
             let expect = Expect { incarnation: Some(self.incarnation), ..Expect::default() };
@@ -63,9 +63,9 @@ impl StoreLink {
                         self.moved.insert(key);
                     }
                 }
-                // The same holds for a message that cannot be stored.
+                // Nor must one message.
                 Err(SessionError::InvalidEvent { reason, .. }) if first.event.content.is_some() => {
-                    problems.push(format!("what was said in this part of the turn is not stored: {reason}"));
+                    problems.push(format!("the messages of this part of the turn are not stored: {reason}"));
                     if let Some(first) = self.waiting.first_mut() {
                         first.event.content = None;
                         first.event.id = shared.ids.new_id();
@@ -77,22 +77,22 @@ impl StoreLink {
         Ok(())
     }
 
-    /// The first of the waiting events is stored, and this is what it came to.
+    /// Removes the first waiting event, which is stored with this result.
     fn stored_one(&mut self, shared: &Shared, appended: &Appended) {
         self.waiting.remove(0);
         let results = &appended.event.actions.state_delta;
         apply(&mut self.stored, results);
         self.moved.extend(results.iter().map(|(key, _)| key.to_owned()));
         let overwrote = appended.event.overwrote().map(SharedValue::to_fields).unwrap_or_default();
-        for (key, told) in overwrote {
-            let mut values: BTreeMap<String, SharedValue> = told.to_fields().into_iter().collect();
+        for (key, values) in overwrote {
+            let mut values: BTreeMap<String, SharedValue> = values.to_fields().into_iter().collect();
             let (read, found) = (values.remove("read"), values.remove("found"));
             shared.bus.emit(LiveEvent::Overwrote { key: key.into(), read, found });
         }
     }
 
-    /// A key cannot be changed because of what is stored: its change is left out, the application
-    /// is told with both values, and the stored one stays.
+    /// A change conflicts with the stored value: the change is left out, an event reports both
+    /// values, and the session continues with the stored one.
     fn conflict(&mut self, shared: &Shared, key: &str, found: Option<SharedValue>) {
         let own = match self.leave_out(shared, key) {
             Some(Change::Set(value)) => Some(value),
@@ -107,8 +107,8 @@ impl StoreLink {
         shared.bus.emit(LiveEvent::Conflict { key: key.into(), own, stored: found });
     }
 
-    /// Takes a key out of the first waiting event, which becomes another event by that; returns
-    /// what it was to do.
+    /// Removes a key from the first waiting event and returns its change. The event gets a new id,
+    /// because its content is different.
     fn leave_out(&mut self, shared: &Shared, key: &str) -> Option<Change> {
         let first = self.waiting.first_mut()?;
         let change = first.event.actions.state_delta.get(key).cloned();
@@ -118,8 +118,8 @@ impl StoreLink {
         change
     }
 
-    /// Notes what others changed in the store.
-    pub(super) async fn take_in(&mut self) -> Result<(), SessionError> {
+    /// Reads the changes of other writers.
+    pub(super) async fn read_changes(&mut self) -> Result<(), SessionError> {
         let Some(session) = self.service.get(&self.key, EventWindow::NONE).await? else {
             return Err(SessionError::NotFound { key: self.key.clone() });
         };
@@ -140,15 +140,15 @@ impl StoreLink {
         Ok(())
     }
 
-    /// Brings the stored values that have moved into the session's state, below the changes that
-    /// are not stored yet.
+    /// Copies the stored values that changed to the session's state, with the changes that are not
+    /// stored yet on top.
     pub(super) fn show_moved(&mut self) {
         let mut values = BTreeMap::new();
         for key in std::mem::take(&mut self.moved) {
             let mut shown = self.stored.get(&key).cloned();
             for waiting in &self.waiting {
                 let change = waiting.event.actions.state_delta.get(&key);
-                // What cannot be applied is refused when it is committed, and told then.
+                // A change that cannot be applied is reported when it is committed.
                 if let Some(Ok(after)) = change.map(|change| change.apply(shown.as_ref())) {
                     shown = after;
                 }
@@ -159,8 +159,8 @@ impl StoreLink {
     }
 }
 
-/// The key to leave out because of an error: the one that cannot be stored, or the one of a scope
-/// that would exceed its limit whose change is the largest.
+/// The key to leave out because of an error: the one that cannot be stored or, if a scope would
+/// exceed its limit, the one with the largest change.
 fn refused(error: &SessionError, delta: &Delta) -> Option<String> {
     match error {
         SessionError::InvalidState { key, .. } => delta.get(key).map(|_| key.clone()),

@@ -2,26 +2,26 @@
 
 use std::collections::BTreeMap;
 
-use super::{ToolCall, ToolResponse};
+use crate::tool_call::{LiveToolCall, ToolResponse};
 
-/// Which calls a callback answered in the place of the tool, by position; answers to calls that
-/// were not made, and second answers, are problems.
+/// The calls that a callback answered instead of the tool, by index. Answers to unknown calls and
+/// second answers are problems.
 pub(crate) fn overridden(
-    calls: &[ToolCall],
+    calls: &[LiveToolCall],
     answers: Vec<ToolResponse>,
     problems: &mut Vec<String>,
 ) -> BTreeMap<usize, ToolResponse> {
     let mut chosen = BTreeMap::new();
     for answer in answers {
         let fits =
-            |call: &ToolCall| call.id == answer.id && (!call.id.is_empty() || call.name == answer.name);
-        let place = (0..calls.len()).find(|place| fits(&calls[*place]) && !chosen.contains_key(place));
-        match place {
-            Some(place) => {
-                chosen.insert(place, answer);
+            |call: &LiveToolCall| call.id == answer.id && (!call.id.is_empty() || call.name == answer.name);
+        let index = (0..calls.len()).find(|index| fits(&calls[*index]) && !chosen.contains_key(index));
+        match index {
+            Some(index) => {
+                chosen.insert(index, answer);
             }
             None => problems.push(format!(
-                "an answer to the call {:?} of {:?} was left out: there is no such call that is not answered yet",
+                "an answer to the call {:?} of {:?} was left out: there is no such call, or it was answered before",
                 answer.id, answer.name
             )),
         }
@@ -29,18 +29,18 @@ pub(crate) fn overridden(
     chosen
 }
 
-/// What a callback made of the answers, with those it left out put back.
+/// The answers that a callback returned, completed by the original ones that it left out.
 pub(crate) fn completed(
     answers: Vec<ToolResponse>,
     changed: Vec<ToolResponse>,
     problems: &mut Vec<String>,
 ) -> Vec<ToolResponse> {
-    let as_call = |answer: &ToolResponse| ToolCall {
+    let as_call = |answer: &ToolResponse| LiveToolCall {
         id: answer.id.clone(),
         name: answer.name.clone(),
-        ..ToolCall::default()
+        ..LiveToolCall::default()
     };
     let calls: Vec<_> = answers.iter().map(as_call).collect();
     let mut changed = overridden(&calls, changed, problems);
-    answers.into_iter().enumerate().map(|(place, answer)| changed.remove(&place).unwrap_or(answer)).collect()
+    answers.into_iter().enumerate().map(|(index, answer)| changed.remove(&index).unwrap_or(answer)).collect()
 }

@@ -10,12 +10,12 @@ use serde_json::Value;
 use sessile_agent::FunctionDeclaration;
 use sessile_session::BoxError;
 
-use super::{LiveTool, ToolContext, ToolResult};
+use super::{LiveTool, LiveToolContext, ToolResult};
 
-pub(super) type BoxedFunction = Arc<dyn Fn(ToolContext) -> BoxFuture<'static, ToolResult> + Send + Sync>;
+pub(super) type BoxedFunction = Arc<dyn Fn(LiveToolContext) -> BoxFuture<'static, ToolResult> + Send + Sync>;
 
 impl LiveTool {
-    /// A tool made of a function. The schema of its arguments comes from their type.
+    /// A tool that calls a function. The schema of its arguments is derived from their type.
     pub fn function<A, R, F, Fut>(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -24,10 +24,10 @@ impl LiveTool {
     where
         A: DeserializeOwned + JsonSchema + 'static,
         R: Serialize,
-        F: Fn(A, ToolContext) -> Fut + Send + Sync + 'static,
+        F: Fn(A, LiveToolContext) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<R, BoxError>> + Send + 'static,
     {
-        let run = move |context: ToolContext| {
+        let run = move |context: LiveToolContext| {
             let args = Value::Object(context.call().args.clone());
             let started = serde_json::from_value::<A>(args).map(|args| function(args, context));
             async move {
@@ -45,7 +45,7 @@ impl LiveTool {
     }
 }
 
-/// The JSON Schema of a type, whole in itself.
+/// The JSON Schema of a type, without references to other schemas.
 pub(crate) fn schema<T: JsonSchema>() -> Value {
     let generator =
         SchemaGenerator::new(schemars::generate::SchemaSettings::draft2020_12().with(|settings| {

@@ -1,4 +1,4 @@
-//! Tools that the model may call while people speak.
+//! Tools that the model may call during a live session.
 
 mod answers;
 mod function;
@@ -6,95 +6,21 @@ mod function;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use sessile_agent::FunctionDeclaration;
 use sessile_session::BoxError;
 use sessile_state::State;
 
-use crate::store::Changes;
+use crate::changes::Changes;
+use crate::tool_call::{LiveToolCall, Scheduling, ToolOutcome, ToolResponse};
 pub(crate) use answers::{completed, overridden};
 use function::BoxedFunction;
 pub(crate) use function::schema;
 
-/// A call of a tool.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct ToolCall {
-    /// Ties the answer to the call.
-    pub id: String,
-    /// The tool.
-    pub name: String,
-    /// Its arguments.
-    pub args: Map<String, Value>,
-}
-
-/// The answer to a call.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct ToolResponse {
-    /// The id of the call.
-    pub id: String,
-    /// The tool.
-    pub name: String,
-    /// Its result; a failure is an object with a text `error`.
-    pub response: Value,
-    /// When the model takes notice of the answer of a background tool.
-    pub scheduling: Option<Scheduling>,
-}
-
-impl ToolResponse {
-    /// The answer to a call.
-    pub fn new(call: &ToolCall, response: impl Into<Value>) -> Self {
-        Self { id: call.id.clone(), name: call.name.clone(), response: response.into(), scheduling: None }
-    }
-
-    /// An answer that says what went wrong.
-    pub fn error(call: &ToolCall, reason: impl std::fmt::Display) -> Self {
-        Self::new(call, serde_json::json!({"error": reason.to_string()}))
-    }
-}
-
-/// When the model takes notice of the answer of a background tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scheduling {
-    /// At once, whatever it is saying.
-    Interrupt,
-    /// When nobody speaks.
-    WhenIdle,
-    /// Only when it is useful later.
-    Silent,
-}
-
-impl Scheduling {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Interrupt => "INTERRUPT",
-            Self::WhenIdle => "WHEN_IDLE",
-            Self::Silent => "SILENT",
-        }
-    }
-}
-
-/// How the answer to a call came about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ToolOutcome {
-    /// The tool ran and answered.
-    Completed,
-    /// The tool ran and failed.
-    Failed,
-    /// `on_tool_call` answered in its place.
-    Overridden,
-    /// The phase does not allow the tool, or there is none of this name.
-    Rejected,
-    /// The tool took too long.
-    TimedOut,
-    /// The server took the call back, or the session ended.
-    Cancelled,
-}
-
 /// A tool of a live session.
 ///
 /// ```
-/// use sessile_live::{LiveTool, Scheduling, ToolContext};
+/// use sessile_live::{LiveTool, LiveToolContext, Scheduling};
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Order {
@@ -102,7 +28,7 @@ pub enum ToolOutcome {
 ///     number: u32,
 /// }
 ///
-/// let find = LiveTool::function("find_order", "Finds an order", async |order: Order, ctx: ToolContext| {
+/// let find = LiveTool::function("find_order", "Finds an order", async |order: Order, ctx: LiveToolContext| {
 ///     ctx.state().try_set("order", order.number)?;
 ///     Ok(serde_json::json!({"found": true}))
 /// });
@@ -114,27 +40,27 @@ pub struct LiveTool {
     pub(crate) declaration: FunctionDeclaration,
     function: BoxedFunction,
     pub(crate) timeout: Duration,
-    /// Set for a tool that runs beside the conversation.
+    /// Set for a tool that the conversation does not wait for.
     pub(crate) background: Option<Scheduling>,
 }
 
 impl LiveTool {
-    /// How long a tool may take, unless it says otherwise.
+    /// The default timeout of a tool.
     pub const TIMEOUT: Duration = Duration::from_secs(30);
 
-    /// Lets the conversation go on while the tool runs. Its progress is in the keys
+    /// Continues the conversation while the tool runs. Its progress is in the keys
     /// `bg:<tool>_task_id`, `bg:<tool>_running`, `bg:<tool>_failed`, `bg:<tool>_result` and
-    /// `bg:<tool>_error`. Vertex AI does not know background tools: there the model waits for the
-    /// answer.
+    /// `bg:<tool>_error`. Vertex AI does not support background tools: there the model waits for
+    /// the answer.
     #[must_use]
     pub fn background(mut self, scheduling: Scheduling) -> Self {
         self.background = Some(scheduling);
         self
     }
 
-    /// With another limit of time.
+    /// Sets the timeout.
     #[must_use]
-    pub fn timeout(mut self, timeout: Duration) -> Self {
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
@@ -144,10 +70,10 @@ impl LiveTool {
         &self.declaration.name
     }
 
-    /// Runs it, and keeps what it wrote to state only if it succeeds in time.
+    /// Runs the tool, and commits its changes of state only if it succeeds in time.
     pub(crate) async fn run(
         self,
-        call: Arc<ToolCall>,
+        call: Arc<LiveToolCall>,
         state: State,
         changes: Option<Weak<Changes>>,
     ) -> (ToolResponse, ToolOutcome) {
@@ -155,7 +81,7 @@ impl LiveTool {
             Some(changes) => changes.view(&state),
             None => state.with_delta_tracking(),
         };
-        let context = ToolContext { state: view.clone(), call: call.clone() };
+        let context = LiveToolContext { state: view.clone(), call: call.clone() };
         let result = tokio::time::timeout(self.timeout, (self.function)(context)).await;
         let (mut response, outcome) = match result {
             Ok(Ok(value)) => match commit(&view, changes) {
@@ -173,7 +99,7 @@ impl LiveTool {
     }
 }
 
-/// Commits what a tool changed; in a stored session, with what it had read.
+/// Commits the changes of a tool; in a stored session, guarded by the values that it read.
 fn commit(view: &State, changes: Option<Weak<Changes>>) -> Result<(), String> {
     match changes.map(|changes| changes.upgrade()) {
         None => view.try_commit().map_err(|error| error.to_string()),
@@ -188,22 +114,22 @@ impl std::fmt::Debug for LiveTool {
     }
 }
 
-/// What a tool sees.
+/// The context of a tool call.
 #[derive(Debug, Clone)]
-pub struct ToolContext {
+pub struct LiveToolContext {
     state: State,
-    call: Arc<ToolCall>,
+    call: Arc<LiveToolCall>,
 }
 
-impl ToolContext {
-    /// The session's state. What the tool writes is committed when it succeeds, and forgotten when
-    /// it fails, takes too long or is cancelled.
+impl LiveToolContext {
+    /// The session's state. The tool's changes are committed when it succeeds, and discarded when
+    /// it fails, times out or is cancelled.
     pub fn state(&self) -> &State {
         &self.state
     }
 
     /// The call.
-    pub fn call(&self) -> &ToolCall {
+    pub fn call(&self) -> &LiveToolCall {
         &self.call
     }
 }

@@ -1,7 +1,7 @@
-//! How frames travel.
+//! The connection to the server.
 //!
-//! To add a way, implement [`Transport`]: [`WebSocket`] is the one for the network; a test or a
-//! benchmark can hand over frames in memory.
+//! [`WebSocket`] is the transport for the network. Tests and benchmarks can implement [`Transport`]
+//! to pass frames in memory.
 
 mod platform;
 mod websocket;
@@ -12,17 +12,17 @@ use sessile_session::BoxError;
 pub use platform::Platform;
 pub use websocket::WebSocket;
 
-/// A way to the server. It is asked for a new connection each time one is lost.
+/// Opens connections to the server: the first one, and a new one for each reconnect.
 #[async_trait]
 pub trait Transport: Send + Sync {
-    /// Whose server it is: names of models and a few messages differ.
+    /// The platform of the server: names of models and some messages differ.
     fn platform(&self) -> &Platform;
 
     /// Opens a connection.
     ///
     /// # Errors
     ///
-    /// [`TransportError`] says what went wrong; secrets in the address are not in it.
+    /// [`TransportError`], which never contains secrets of the address.
     async fn connect(&self) -> Result<Connection, TransportError>;
 }
 
@@ -32,6 +32,12 @@ pub struct Connection {
     pub sender: Box<dyn FrameSender>,
     /// Where they come from.
     pub receiver: Box<dyn FrameReceiver>,
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection").finish_non_exhaustive()
+    }
 }
 
 /// The half of a connection that sends.
@@ -44,14 +50,14 @@ pub trait FrameSender: Send {
     /// [`TransportError`] if the connection is lost.
     async fn send(&mut self, frame: &str) -> Result<(), TransportError>;
 
-    /// Asks the other side for a sign of life, which arrives as [`Received::SignOfLife`].
+    /// Sends a ping; the pong arrives as [`Received::SignOfLife`].
     ///
     /// # Errors
     ///
     /// [`TransportError`] if the connection is lost.
     async fn ping(&mut self) -> Result<(), TransportError>;
 
-    /// Says goodbye.
+    /// Closes the connection.
     ///
     /// # Errors
     ///
@@ -62,7 +68,7 @@ pub trait FrameSender: Send {
 /// The half of a connection that receives.
 #[async_trait]
 pub trait FrameReceiver: Send {
-    /// Waits for what comes next. The future may be dropped at any time without losing a frame.
+    /// Waits for the next message. The future is cancel safe: dropping it loses no frame.
     ///
     /// # Errors
     ///
@@ -70,18 +76,18 @@ pub trait FrameReceiver: Send {
     async fn receive(&mut self) -> Result<Received, TransportError>;
 }
 
-/// What arrives.
+/// A message from the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Received {
-    /// A message, as text or as bytes: both hold JSON.
+    /// A frame of JSON, whether it was sent as text or as bytes.
     Frame(bytes::Bytes),
-    /// The other side is there.
+    /// A ping or pong.
     SignOfLife,
-    /// The other side closes.
+    /// The server closed the connection.
     Closed {
-        /// Why, as a number: 1000 is an ordinary end.
+        /// The close code: 1000 is a normal closure.
         code: Option<u16>,
-        /// Why, in words.
+        /// The reason that the server gave.
         reason: String,
     },
 }
@@ -90,7 +96,7 @@ pub enum Received {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransportError {
-    /// The address is none.
+    /// The address is not valid.
     #[error("cannot connect to {address}: {reason}")]
     Address {
         /// The address, without secrets.
@@ -99,14 +105,14 @@ pub enum TransportError {
         reason: String,
     },
 
-    /// The server answers, and does not want this connection.
-    #[error("{address} refuses the connection with HTTP status {status}: {message}")]
+    /// The server rejected the connection.
+    #[error("{address} rejected the connection with HTTP status {status}: {message}")]
     Refused {
         /// The address, without secrets.
         address: String,
         /// The HTTP status.
         status: u16,
-        /// What the server says.
+        /// The message of the server.
         message: String,
     },
 

@@ -1,4 +1,4 @@
-/// Whose server is at the other end.
+/// The platform that the server belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Platform {
@@ -14,7 +14,7 @@ pub enum Platform {
 }
 
 impl Platform {
-    /// The full name of a model; a name that is full already stays.
+    /// The full resource name of a model; a full name is returned unchanged.
     pub(crate) fn model_path(&self, model: &str) -> String {
         match self {
             Self::GoogleAi if model.contains('/') => model.to_owned(),
@@ -36,17 +36,17 @@ impl Platform {
         }
     }
 
-    /// Whether `behavior` and `scheduling` of calls are understood.
+    /// Whether `behavior` and `scheduling` of calls are supported.
     pub(crate) fn knows_background(&self) -> bool {
         matches!(self, Self::GoogleAi)
     }
 
-    /// Whether `sessionResumption.transparent` and `explicitVadSignal` are understood.
+    /// Whether `sessionResumption.transparent` and `explicitVadSignal` are supported.
     pub(crate) fn knows_transparency(&self) -> bool {
         matches!(self, Self::Vertex { .. })
     }
 
-    /// Whether `thinkingConfig` is understood.
+    /// Whether `thinkingConfig` is supported.
     pub(crate) fn knows_thinking(&self) -> bool {
         matches!(self, Self::GoogleAi)
     }

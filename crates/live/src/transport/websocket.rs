@@ -24,7 +24,7 @@ pub struct WebSocket {
     bearer: Option<String>,
 }
 
-/// The largest message that is read: pictures and long speech fit, an endless one does not.
+/// The size limit of a received message, in bytes.
 const MAX_MESSAGE: usize = 32 << 20;
 
 impl WebSocket {
@@ -78,7 +78,7 @@ impl WebSocket {
     }
 }
 
-/// Names the server, never the key or the token.
+/// Shows the address without its query, and no token.
 impl std::fmt::Debug for WebSocket {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("WebSocket").field("address", &self.address()).finish_non_exhaustive()
@@ -125,7 +125,7 @@ impl FrameSender for Sender {
     }
 
     async fn ping(&mut self) -> Result<(), TransportError> {
-        self.0.send(Message::Ping(Bytes::new())).await.map_err(network("ask for a sign of life"))
+        self.0.send(Message::Ping(Bytes::new())).await.map_err(network("send a ping"))
     }
 
     async fn close(&mut self) -> Result<(), TransportError> {
@@ -154,7 +154,7 @@ impl FrameReceiver for Receiver {
     }
 }
 
-/// The roots that browsers trust, and ring.
+/// TLS with the root certificates of Mozilla and the crypto provider ring.
 static TLS: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| {
     let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -163,12 +163,12 @@ static TLS: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| {
     Arc::new(config.with_root_certificates(roots).with_no_client_auth())
 });
 
-/// Makes the socket's error one of ours, saying what was being done.
+/// Wraps an error of the socket together with the action that failed.
 fn network(action: &'static str) -> impl FnOnce(WebSocketError) -> TransportError {
     move |error| TransportError::Network { action, source: Box::new(error) }
 }
 
-/// A text as the value of a query: whatever has a meaning there is escaped.
+/// Percent-encodes the value of a query parameter.
 fn query_value(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {

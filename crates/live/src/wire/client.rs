@@ -1,25 +1,27 @@
-//! Messages to the server, written straight into the text of their frame.
+//! Messages to the server. Audio and video are encoded straight into the text of their frame, which
+//! saves a copy.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::json;
 use sessile_session::Content;
 
-use crate::tool::ToolResponse;
+use crate::tool_call::ToolResponse;
 
-/// A frame on its way out.
+/// A frame to send.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     pub(crate) text: String,
     pub(crate) purpose: Purpose,
 }
 
-/// What a frame is for, as far as it matters after a lost connection.
+/// Whether a frame can still be sent after a reconnect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Belongs to the conversation, whichever connection carries it.
+    /// Can be sent on any connection.
     Input,
-    /// Answers calls of the conversation with this number; another would not know them.
+    /// Answers calls of the conversation with this number: another conversation does not know these
+    /// calls.
     Answer { conversation: u64 },
 }
 
@@ -29,7 +31,7 @@ impl Outgoing {
     }
 }
 
-/// A piece of the user's voice: 16-bit samples, little end first.
+/// A piece of the user's voice: 16-bit little-endian samples.
 pub(crate) fn audio(samples: &[u8], rate: u32) -> Outgoing {
     media("audio", &format!("audio/pcm;rate={rate}"), samples)
 }
@@ -44,7 +46,7 @@ fn media(kind: &str, mime_type: &str, bytes: &[u8]) -> Outgoing {
     let head = if mime_type.bytes().all(plain) {
         format!(r#"{{"realtimeInput":{{"{kind}":{{"mimeType":"{mime_type}","data":""#)
     } else {
-        let mime_type = json!(mime_type); // written with what JSON escapes
+        let mime_type = json!(mime_type); // quoted and escaped
         format!(r#"{{"realtimeInput":{{"{kind}":{{"mimeType":{mime_type},"data":""#)
     };
     let tail = r#""}}}"#;
@@ -55,7 +57,7 @@ fn media(kind: &str, mime_type: &str, bytes: &[u8]) -> Outgoing {
     Outgoing::input(text)
 }
 
-/// The user begins or stops to speak, told by the client.
+/// The client signals that the user begins or stops to speak.
 pub(crate) fn activity(starts: bool) -> Outgoing {
     let kind = if starts { "activityStart" } else { "activityEnd" };
     Outgoing::input(json!({"realtimeInput": {kind: {}}}).to_string())
@@ -92,7 +94,7 @@ pub(crate) fn tool_responses(
     Outgoing { text, purpose: Purpose::Answer { conversation } }
 }
 
-/// The server takes objects only.
+/// The server only accepts objects.
 fn object(response: &serde_json::Value) -> serde_json::Value {
     if response.is_object() { response.clone() } else { json!({"result": response}) }
 }

@@ -1,4 +1,4 @@
-//! Reads what is well formed in a frame that as a whole is not.
+//! Reads the well-formed parts of a frame that cannot be read as a whole.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -7,10 +7,10 @@ use super::server::{
     Decoded, InlineData, ModelTurn, ServerContent, ServerFrame, ServerPart, ToolCallMessage,
 };
 
-/// What is said of a frame that holds something else than a message.
-pub(super) const NO_OBJECT: &str = "the server sent a frame that is no JSON object";
+/// The problem of a frame that is not a message.
+pub(super) const NO_OBJECT: &str = "the server sent a frame that is not a JSON object";
 
-/// Reads a frame piece by piece; `whole` is why it could not be read at once.
+/// Reads a frame field by field; `whole` is the error of reading it at once.
 pub(super) fn decode(frame: &[u8], whole: &serde_json::Error) -> Decoded<'static> {
     let mut problems = Vec::new();
     let frame = match serde_json::from_slice(frame) {
@@ -32,7 +32,7 @@ pub(super) fn decode(frame: &[u8], whole: &serde_json::Error) -> Decoded<'static
             ServerFrame::default()
         }
         Err(_) => {
-            problems.push(format!("the server sent a frame that is no JSON: {whole}"));
+            problems.push(format!("the server sent a frame that is not JSON: {whole}"));
             ServerFrame::default()
         }
     };
@@ -44,7 +44,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// A field of a message; if it cannot be read, that is noted.
+    /// A field of a message. If it cannot be read, that is a problem.
     fn take<T: DeserializeOwned>(&mut self, message: &mut Map<String, Value>, field: &str) -> Option<T> {
         self.read(message.remove(field)?, field)
     }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::lenient;
 use super::time::duration;
 
-/// What one frame of the server holds. Kinds that are not known are left out; the rest is kept.
+/// A frame of the server. Unknown fields are ignored.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ServerFrame<'a> {
@@ -24,17 +24,17 @@ pub(crate) struct ServerFrame<'a> {
     pub(crate) usage_metadata: Option<TokenUsage>,
 }
 
-/// A frame that was read, and what in it could not be.
+/// A frame, and the parts of it that could not be read.
 #[derive(Debug, Default)]
 pub(crate) struct Decoded<'a> {
     pub(crate) frame: ServerFrame<'a>,
-    /// One sentence for each piece that was left out.
+    /// One sentence for each part that was left out.
     pub(crate) problems: Vec<String>,
 }
 
-/// Reads a frame. What is well formed in it is kept, whatever is wrong beside it.
+/// Reads a frame. If a part is malformed, the others are kept.
 pub(crate) fn decode(frame: &[u8]) -> Decoded<'_> {
-    // A list would be read as the fields of a message in their order.
+    // serde would accept an array as the fields of a struct in order.
     let is_object = frame.trim_ascii_start().first() == Some(&b'{');
     match serde_json::from_slice(frame) {
         Ok(frame) if is_object => Decoded { frame, problems: Vec::new() },
@@ -75,7 +75,7 @@ pub(crate) struct ModelTurn<'a> {
     pub(crate) parts: Vec<ServerPart<'a>>,
 }
 
-/// One piece of what the model makes; a piece of another kind has none of these fields.
+/// One part of the model's output; a part of an unknown kind has none of these fields.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ServerPart<'a> {
@@ -112,7 +112,7 @@ pub(crate) struct WireCall {
     #[serde(default)]
     pub(crate) id: String,
     pub(crate) name: String,
-    /// A call without arguments is a call with none.
+    /// The server leaves them out if the tool has no parameters.
     #[serde(default)]
     pub(crate) args: Option<Map<String, Value>>,
 }
@@ -139,7 +139,7 @@ pub(crate) struct ResumptionUpdate {
     pub(crate) last_consumed_client_message_index: Option<String>,
 }
 
-/// Whether the user speaks. Servers spell it in two ways; others are no news.
+/// Whether the user speaks. Servers use two spellings; unknown values are ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum VoiceActivity {
     Start,
@@ -164,32 +164,33 @@ impl<'de> Deserialize<'de> for VoiceActivity {
     }
 }
 
-/// Tokens that were used so far, as the server counts them; absent counts were not sent.
+/// The tokens that were used so far, as reported by the server; `None` if it did not send the
+/// count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct TokenUsage {
-    /// Everything.
+    /// All tokens.
     #[serde(deserialize_with = "count")]
     pub total_token_count: Option<u32>,
-    /// What the model was given.
+    /// The input of the model.
     #[serde(deserialize_with = "count")]
     pub prompt_token_count: Option<u32>,
-    /// What it made.
+    /// The output of the model.
     #[serde(deserialize_with = "count")]
     pub response_token_count: Option<u32>,
-    /// What came from a cache.
+    /// Input that came from a cache.
     #[serde(deserialize_with = "count")]
     pub cached_content_token_count: Option<u32>,
-    /// What it thought.
+    /// The reasoning of the model.
     #[serde(deserialize_with = "count")]
     pub thoughts_token_count: Option<u32>,
-    /// What tools gave it.
+    /// Input from the results of tools.
     #[serde(deserialize_with = "count")]
     pub tool_use_prompt_token_count: Option<u32>,
 }
 
-/// A number that may be written as a text, as 64-bit numbers are.
+/// A number that may be written as a string, as protobuf's JSON does with 64-bit numbers.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Number {

@@ -7,7 +7,7 @@ use sessile_agent::FunctionDeclaration;
 
 use crate::transport::Platform;
 
-/// What is asked of the model, as the builder collected it.
+/// The configuration of the model, as the builder collected it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Setup {
     pub(crate) model: String,
@@ -44,7 +44,7 @@ pub(crate) struct Compression {
     pub(crate) target_tokens: u32,
 }
 
-/// What a setup says beside the configuration: it differs from connection to connection.
+/// The parts of the setup that differ from connection to connection.
 #[derive(Debug)]
 pub(crate) struct SetupFacts<'a> {
     pub(crate) platform: &'a Platform,
@@ -170,7 +170,7 @@ impl Setup {
     }
 }
 
-/// A number with the digits it was written with: `0.7`, not `0.699999988079071`.
+/// The shortest decimal form of a number: `0.7`, not `0.699999988079071`.
 fn short(number: f32) -> Value {
     number.to_string().parse::<f64>().map_or(Value::Null, Value::from)
 }
@@ -196,7 +196,7 @@ macro_rules! named {
 }
 
 named! {
-    /// What the model answers with.
+    /// The kind of the model's answers.
     Modality {
         /// Speech.
         Audio = "AUDIO",
@@ -213,7 +213,7 @@ impl Default for Modality {
 }
 
 named! {
-    /// How finely pictures are looked at.
+    /// The resolution at which the model sees pictures.
     MediaResolution {
         /// Few tokens for each picture.
         Low = "MEDIA_RESOLUTION_LOW",
@@ -235,33 +235,33 @@ named! {
 }
 
 named! {
-    /// What of the user's input is part of a turn.
+    /// Which input of the user is part of a turn.
     TurnCoverage {
-        /// What was said.
+        /// Only speech.
         OnlyActivity = "TURN_INCLUDES_ONLY_ACTIVITY",
-        /// Also what came between.
+        /// Also the input between speech.
         AllInput = "TURN_INCLUDES_ALL_INPUT",
     }
 }
 
-/// How easily the server believes that speech begins or ends.
+/// How sensitive the server's detection of the start or end of speech is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Sensitivity {
-    /// Sooner.
+    /// Speech is detected sooner.
     High,
-    /// Later.
+    /// Speech is detected later.
     Low,
 }
 
-/// How the server hears that the user speaks.
+/// The server's detection of speech.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VoiceDetection {
-    /// Whether the client tells instead, with `activity_start` and `activity_end`.
+    /// Whether it is off, and the client signals speech with `activity_start` and `activity_end`.
     pub disabled: bool,
-    /// How easily speech begins.
+    /// The sensitivity for the start of speech.
     pub start: Option<Sensitivity>,
-    /// How easily it ends.
+    /// The sensitivity for the end of speech.
     pub end: Option<Sensitivity>,
     /// How long there must be speech before it counts.
     pub prefix_padding: Option<Duration>,

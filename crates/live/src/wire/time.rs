@@ -1,15 +1,15 @@
-//! Spans of time as Google's messages write them: `"30s"`, `"2.5s"`.
+//! Durations in the JSON of protobuf: `"30s"`, `"2.5s"`.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 
-/// Reads an optional span of time.
+/// Reads an optional duration.
 pub(super) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let text = Option::<String>::deserialize(deserializer)?;
     text.map(|text| {
         parse(&text)
-            .ok_or_else(|| serde::de::Error::custom(format!("{text:?} is no span of time like \"2.5s\"")))
+            .ok_or_else(|| serde::de::Error::custom(format!("{text:?} is not a duration like \"2.5s\"")))
     })
     .transpose()
 }

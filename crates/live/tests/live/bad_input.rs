@@ -103,7 +103,7 @@ scenarios! {
     async fn something_before_the_agreement_is_an_error_and_left_out() {
         let script = Script::silent().wait_for("setup").send(wrote("too early")).send(json!({"setupComplete": {}})).send(turn_complete());
         let mut session = connect(script, |live| live).await;
-        assert!(session.error().await.contains("before it agreed"));
+        assert!(session.error().await.contains("before it accepted"));
         session.turn().await;
         assert!(session.handle.turns(1).is_empty());
     }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use sessile_live::{
-    Extractor, LiveEvent, LiveTool, Phase, Scheduling, Script, ToolContext, Turn, TurnExtractor, Watch,
-    WirePhase,
+    Extractor, KeyWatch, LiveEvent, LiveTool, LiveToolContext, LiveTurn, Phase, Scheduling, Script,
+    TurnExtractor, WirePhase,
 };
 use sessile_session::{BoxError, EventWindow, MemoryStore, SessionKey, SessionService};
 use sessile_state::{State, StateError};
@@ -125,14 +125,14 @@ fn s15_scopes_modify_and_many_keys_change_at_one_moment() {
 struct Nothing {}
 
 fn sets(name: &'static str, key: &'static str) -> LiveTool {
-    LiveTool::function(name, "", move |_: Nothing, ctx: ToolContext| async move {
+    LiveTool::function(name, "", move |_: Nothing, ctx: LiveToolContext| async move {
         ctx.state().set(key, true);
         Ok(())
     })
 }
 
-fn notes(key: &'static str) -> Watch {
-    Watch::on(key).then(move |change| async move { change.state.set(format!("seen_{key}"), true) })
+fn notes(key: &'static str) -> KeyWatch {
+    KeyWatch::on(key).then(move |change| async move { change.state.set(format!("seen_{key}"), true) })
 }
 
 /// An extractor that keeps what it was given.
@@ -140,7 +140,7 @@ struct Keep(Arc<Mutex<Vec<(String, String)>>>);
 
 #[async_trait::async_trait]
 impl TurnExtractor for Keep {
-    async fn extract(&self, turns: &[Arc<Turn>]) -> Result<Value, BoxError> {
+    async fn extract(&self, turns: &[Arc<LiveTurn>]) -> Result<Value, BoxError> {
         let last = turns.last().ok_or("no turn")?;
         self.0.lock().unwrap().push((last.user(), last.model()));
         Ok(json!({}))
@@ -160,9 +160,9 @@ scenarios! {
         assert_eq!(session.state().get::<bool>("seen_risk"), Some(true));
     }
 
-    async fn s9_what_is_rolled_back_is_no_change() {
+    async fn s9_a_change_that_is_rolled_back_is_not_seen_by_a_watch() {
         let mut session = connect(Script::new().send(call("c", "fails", json!({}))).wait_for("toolResponse").send(turn_complete()), |live| {
-            live.watch(notes("key")).tool(LiveTool::function("fails", "", async |_: Nothing, ctx: ToolContext| {
+            live.watch(notes("key")).tool(LiveTool::function("fails", "", async |_: Nothing, ctx: LiveToolContext| {
                 ctx.state().set("key", 1);
                 Err::<(), _>("no".into())
             }))
@@ -175,7 +175,7 @@ scenarios! {
     /// However many writes come between two looks, the watch sees the change.
     async fn s11_no_change_is_missed_among_many_writes() {
         let mut session = connect(Script::new().send(call("c", "many", json!({}))).wait_for("toolResponse").send(turn_complete()), |live| {
-            live.watch(notes("needle")).tool(LiveTool::function("many", "", async |_: Nothing, ctx: ToolContext| {
+            live.watch(notes("needle")).tool(LiveTool::function("many", "", async |_: Nothing, ctx: LiveToolContext| {
                 ctx.state().set("needle", 1);
                 (0..5000).for_each(|n| ctx.state().set(format!("hay{n}"), n));
                 Ok(())
@@ -282,13 +282,13 @@ scenarios! {
 
     async fn w9_a_frame_that_cannot_be_read_is_an_event() {
         let mut session = connect(Script::new().send_text("{\"serverContent\": {"), |live| live).await;
-        assert!(session.error().await.contains("no JSON"));
+        assert!(session.error().await.contains("not JSON"));
     }
 
     /// The session itself sees everything, however slow a reader is; a slow reader is told what it
     /// missed.
     async fn w10_a_slow_reader_costs_the_session_nothing() {
-        let script = (0..5000).fold(Script::new().pace(Duration::ZERO).wait_for("clientContent"), |script, _| script.send(wrote("x")));
+        let script = (0..5000).fold(Script::new().with_pace(Duration::ZERO).wait_for("clientContent"), |script, _| script.send(wrote("x")));
         let mut session = connect(script.send(turn_complete()), |live| live).await;
         let mut slow = session.handle.events();
         session.handle.send_text("go on").await.unwrap();
@@ -298,7 +298,7 @@ scenarios! {
     }
 
     async fn w11_only_the_last_turns_are_kept() {
-        let script = (0..60).fold(Script::new().pace(Duration::ZERO), |script, _| script.send(wrote("x")).send(turn_complete()));
+        let script = (0..60).fold(Script::new().with_pace(Duration::ZERO), |script, _| script.send(wrote("x")).send(turn_complete()));
         let mut session = connect(script, |live| live).await;
         for _ in 0..60 {
             session.turn().await;
@@ -311,7 +311,7 @@ scenarios! {
         for _ in 0..20 {
             let heard = Arc::new(Mutex::new(0));
             let count = heard.clone();
-            let session = connect(Script::new().pace(Duration::from_millis(1)), |live| {
+            let session = connect(Script::new().with_pace(Duration::from_millis(1)), |live| {
                 live.on_connected(move |_| {
                     *count.lock().unwrap() += 1;
                     async {}
@@ -332,7 +332,7 @@ scenarios! {
                 .extract(Extractor::new("keep", Keep(Arc::default())).accept_if(|state| {
                     if state.contains("turn:flag") { Ok(()) } else { Err("it is gone".to_owned()) }
                 }))
-                .phase(Phase::new("a").transition("b", |state| {
+                .phase(Phase::new("a").with_transition("b", |state| {
                     state.get("session:turn_count") == Some(1) && state.contains("turn:flag")
                 }))
                 .phase(Phase::new("b"))
@@ -405,7 +405,7 @@ scenarios! {
     async fn l_when_one_call_is_rejected_the_others_are_run() {
         let script = Script::new().send(json!({"toolCall": {"functionCalls": [{"id": "a", "name": "no"}, {"id": "b", "name": "yes"}]}}));
         let session = connect(script, |live| {
-            live.tool(sets("no", "n")).tool(sets("yes", "y")).phase(Phase::new("p").tools(["yes"])).on_tool_call(|_, _| async { None })
+            live.tool(sets("no", "n")).tool(sets("yes", "y")).phase(Phase::new("p").with_tools(["yes"])).on_tool_call(|_, _| async { None })
         })
         .await;
         let answers = session.server_got(0, "toolResponse", 1).await;
@@ -463,7 +463,7 @@ scenarios! {
     async fn l_what_was_saved_is_loaded_in_the_order_of_the_turns() {
         let service = SessionService::new(MemoryStore::new());
         let key = SessionKey::new("app", "user", "../../etc/passwd").unwrap();
-        let script = (1..=5).fold(Script::new().pace(Duration::ZERO), |script, n| script.send(wrote(&n.to_string())).send(turn_complete()));
+        let script = (1..=5).fold(Script::new().with_pace(Duration::ZERO), |script, n| script.send(wrote(&n.to_string())).send(turn_complete()));
         let mut session = connect(script, |live| live.session(service.clone(), key.clone())).await;
         for _ in 0..5 {
             session.turn().await;

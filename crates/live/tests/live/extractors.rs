@@ -1,4 +1,4 @@
-//! Extractors: a model reads what was said, and fills state.
+//! Extractors: a model reads the transcript, and fills state.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use sessile_agent::Model;
-use sessile_live::{Extractor, LiveEvent, Phase, Script, Trigger, Turn, TurnExtractor};
+use sessile_live::{Extractor, LiveEvent, LiveTurn, Phase, Script, Trigger, TurnExtractor};
 use sessile_model::{Scripted, reply};
 use sessile_session::BoxError;
 
@@ -28,12 +28,12 @@ fn one_turn() -> Script {
     Script::new().send(said("I am Ada")).send(spoke("Hello")).send(turn_complete())
 }
 
-/// An extractor that tells what it was given.
+/// An extractor that returns its input.
 struct Echo(Arc<Mutex<Vec<String>>>);
 
 #[async_trait]
 impl TurnExtractor for Echo {
-    async fn extract(&self, turns: &[Arc<Turn>]) -> Result<Value, BoxError> {
+    async fn extract(&self, turns: &[Arc<LiveTurn>]) -> Result<Value, BoxError> {
         let seen = turns
             .iter()
             .map(|turn| format!("{}|{}", turn.user(), turn.model()))
@@ -48,7 +48,7 @@ struct Never;
 
 #[async_trait]
 impl TurnExtractor for Never {
-    async fn extract(&self, _: &[Arc<Turn>]) -> Result<Value, BoxError> {
+    async fn extract(&self, _: &[Arc<LiveTurn>]) -> Result<Value, BoxError> {
         std::future::pending().await
     }
 }
@@ -72,9 +72,9 @@ scenarios! {
         assert_eq!(session.handle.extracted::<Value>("caller").unwrap(), Some(json!({"name": null, "age": 36})));
     }
 
-    async fn what_is_no_json_does_not_fit_or_is_not_accepted_changes_nothing() {
+    async fn an_answer_that_is_not_json_does_not_fit_or_is_not_accepted_changes_nothing() {
         for (answer, problem) in [
-            ("I do not know", "no JSON"),
+            ("I do not know", "did not answer with JSON"),
             (r#"{"age": "old"}"#, "does not fit"),
             (r#"{"name": "Ada", "age": 7}"#, "too young"),
         ] {
@@ -104,7 +104,7 @@ scenarios! {
 
     async fn an_extractor_that_takes_too_long_is_given_up() {
         let mut session = connect(one_turn(), |live| {
-            live.extract(Extractor::new("never", Never).timeout(Duration::from_millis(50)))
+            live.extract(Extractor::new("never", Never).with_timeout(Duration::from_millis(50)))
         })
         .await;
         let event = session.until(|event| matches!(event, LiveEvent::ExtractionFailed { .. })).await;
@@ -122,12 +122,12 @@ scenarios! {
             .send(said("two words"))
             .send(turn_complete());
         let mut session = connect(script, |live| {
-            live.extract(Extractor::new("every", echo(0)).window(2))
-                .extract(Extractor::new("second", echo(1)).trigger(Trigger::Interval(2)).window(1))
-                .extract(Extractor::new("wordy", echo(2)).min_words(2).window(1))
-                .extract(Extractor::new("generated", echo(3)).trigger(Trigger::OnGenerationComplete))
-                .extract(Extractor::new("phase", echo(4)).trigger(Trigger::OnPhaseChange))
-                .phase(Phase::new("a").transition("b", |state| state.get("session:turn_count") == Some(2)))
+            live.extract(Extractor::new("every", echo(0)).with_window(2))
+                .extract(Extractor::new("second", echo(1)).with_trigger(Trigger::Interval(2)).with_window(1))
+                .extract(Extractor::new("wordy", echo(2)).with_min_words(2).with_window(1))
+                .extract(Extractor::new("generated", echo(3)).with_trigger(Trigger::OnGenerationComplete))
+                .extract(Extractor::new("phase", echo(4)).with_trigger(Trigger::OnPhaseChange))
+                .phase(Phase::new("a").with_transition("b", |state| state.get("session:turn_count") == Some(2)))
                 .phase(Phase::new("b"))
         })
         .await;
@@ -141,7 +141,7 @@ scenarios! {
         assert_eq!(seen[4], ["one|;two words|"]);
     }
 
-    async fn an_extraction_is_told_and_guards_see_it_in_the_same_turn() {
+    async fn an_extraction_is_reported_and_guards_see_it_in_the_same_turn() {
         let model = answers(&[r#"{"name": "Ada"}"#]);
         let told = Arc::new(Mutex::new(Vec::new()));
         let note = told.clone();
@@ -151,7 +151,7 @@ scenarios! {
                     note.lock().unwrap().push(format!("{name} {value}"));
                     async {}
                 })
-                .phase(Phase::new("who").transition("known", |state| state.contains("name")))
+                .phase(Phase::new("who").with_transition("known", |state| state.contains("name")))
                 .phase(Phase::new("known"))
         })
         .await;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use sessile_live::{LiveEvent, LiveTool, Phase, PhaseTrigger, Script, ToolContext, Watch};
+use sessile_live::{KeyWatch, LiveEvent, LiveTool, LiveToolContext, Phase, PhaseTrigger, Script};
 
 use crate::common::{call, connect, turn_complete};
 
@@ -11,7 +11,7 @@ use crate::common::{call, connect, turn_complete};
 struct Nothing {}
 
 fn mark(name: &'static str) -> LiveTool {
-    LiveTool::function(name, "", async move |_: Nothing, ctx: ToolContext| {
+    LiveTool::function(name, "", async move |_: Nothing, ctx: LiveToolContext| {
         ctx.state().try_set(&ctx.call().name, true)?;
         Ok(())
     })
@@ -24,7 +24,7 @@ scenarios! {
                 .phase(Phase::new("other"))
                 .phase(
                     Phase::new("greeting")
-                        .instruction("Greet {user:name?}.")
+                        .with_instruction("Greet {user:name?}.")
                         .on_enter(|state| async move { state.set("entered", true) }),
                 )
                 .initial_phase("greeting")
@@ -40,23 +40,23 @@ scenarios! {
         assert_eq!((change.from.as_deref(), change.trigger), (None, PhaseTrigger::Start));
     }
 
-    async fn guards_are_looked_at_after_watches_and_the_model_is_told() {
+    async fn guards_are_checked_after_watches_and_the_model_gets_the_new_instruction() {
         let order = Arc::new(Mutex::new(Vec::new()));
         let (exit, enter) = (order.clone(), order.clone());
         let script = Script::new().send(call("c", "verify", json!({}))).wait_for("toolResponse").send(turn_complete());
         let mut session = connect(script, move |live| {
             live.tool(mark("verify"))
-                .watch(Watch::on("verify").became_true().then(|change| async move { change.state.set("trusted", true) }))
+                .watch(KeyWatch::on("verify").became_true().then(|change| async move { change.state.set("trusted", true) }))
                 .phase(
                     Phase::new("check")
-                        .instruction("Check.")
-                        .transition("help", |state| state.get("trusted") == Some(true))
+                        .with_instruction("Check.")
+                        .with_transition("help", |state| state.get("trusted") == Some(true))
                         .on_exit(move |_| {
                             exit.lock().unwrap().push("exit");
                             async {}
                         }),
                 )
-                .phase(Phase::new("help").instruction("Help.").prompt_on_enter().terminal().on_enter(move |_| {
+                .phase(Phase::new("help").with_instruction("Help.").prompt_on_enter().terminal().on_enter(move |_| {
                     enter.lock().unwrap().push("enter");
                     async {}
                 }))
@@ -78,9 +78,9 @@ scenarios! {
         let script = Script::new().send(turn_complete());
         let mut session = connect(script, |live| {
             live.phase(
-                Phase::new("a").transition("closed", |_| true).transition("open", |_| true).transition("late", |_| true),
+                Phase::new("a").with_transition("closed", |_| true).with_transition("open", |_| true).with_transition("late", |_| true),
             )
-            .phase(Phase::new("closed").guard(|_| false))
+            .phase(Phase::new("closed").with_guard(|_| false))
             .phase(Phase::new("open"))
             .phase(Phase::new("late"))
         })
@@ -101,8 +101,8 @@ scenarios! {
         let mut session = connect(script, |live| {
             live.tool(mark("pay"))
                 .tool(mark("verify"))
-                .phase(Phase::new("check").tools(["verify"]).transition("pay", |state| state.contains("verify")))
-                .phase(Phase::new("pay").tools(["pay"]))
+                .phase(Phase::new("check").with_tools(["verify"]).with_transition("pay", |state| state.contains("verify")))
+                .phase(Phase::new("pay").with_tools(["pay"]))
         })
         .await;
         session.turn().await;
@@ -114,7 +114,7 @@ scenarios! {
 
     async fn a_transition_can_be_forced() {
         let session = connect(Script::new(), |live| {
-            live.phase(Phase::new("a")).phase(Phase::new("b").guard(|_| false))
+            live.phase(Phase::new("a")).phase(Phase::new("b").with_guard(|_| false))
         })
         .await;
         session.handle.transition("b").await.unwrap();
@@ -129,7 +129,7 @@ scenarios! {
     async fn two_phases_that_want_each_other_do_not_hang_the_session() {
         let script = Script::new().send(turn_complete()).send(turn_complete());
         let mut session = connect(script, |live| {
-            live.phase(Phase::new("a").transition("b", |_| true)).phase(Phase::new("b").transition("a", |_| true))
+            live.phase(Phase::new("a").with_transition("b", |_| true)).phase(Phase::new("b").with_transition("a", |_| true))
         })
         .await;
         session.turn().await;

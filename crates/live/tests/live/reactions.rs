@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use sessile_live::{LiveEvent, LiveTool, Pattern, Script, ToolContext, Watch, WatchOn};
+use sessile_live::{KeyWatch, LiveEvent, LiveTool, LiveToolContext, Pattern, Script, WatchOn};
 use sessile_state::State;
 
 use crate::common::{Session, call, connect, eventually, turn_complete};
@@ -15,9 +15,9 @@ struct Set {
     value: Value,
 }
 
-/// A tool that writes what it is told.
+/// A tool that sets the key of its arguments.
 fn set() -> LiveTool {
-    LiveTool::function("set", "Sets a key", async |args: Set, ctx: ToolContext| {
+    LiveTool::function("set", "Sets a key", async |args: Set, ctx: LiveToolContext| {
         ctx.state().try_set(args.key, args.value)?;
         Ok(())
     })
@@ -35,7 +35,7 @@ async fn seen(values: &[Value], watch: impl FnOnce(WatchOn) -> WatchOn) -> Vec<(
     let note = seen.clone();
     let values: Vec<_> = values.iter().map(|value| ("key", value.clone())).collect();
     let mut session = connect(sets(&values).send(turn_complete()), |live| {
-        live.tool(set()).watch(watch(Watch::on("key")).then(move |change| {
+        live.tool(set()).watch(watch(KeyWatch::on("key")).then(move |change| {
             let value = |value: Option<sessile_state::SharedValue>| {
                 value.map_or(json!("absent"), |it| it.into_value())
             };
@@ -104,7 +104,7 @@ scenarios! {
         assert_eq!(*runs.lock().unwrap(), 2); // at the beginning, and when the input came
     }
 
-    async fn a_computed_variable_that_is_no_json_is_an_error_and_the_rest_goes_on() {
+    async fn a_computed_variable_that_is_not_json_is_an_error_and_the_rest_continues() {
         let mut session = connect(Script::new().wait_for("clientContent").send(turn_complete()), |live| {
             live.computed("bad", ["x"], |_| Some(f64::NAN)).computed("good", ["x"], |_| Some(1))
         })
@@ -151,7 +151,7 @@ scenarios! {
         let mut session = connect(sets(&[("z", json!(1))]).send(turn_complete()), |live| {
             (0..20).fold(live.tool(set()), |live, number| {
                 let order = order.clone();
-                live.watch(Watch::on(if number % 2 == 0 { "z" } else { "derived:a" }).then(move |_| {
+                live.watch(KeyWatch::on(if number % 2 == 0 { "z" } else { "derived:a" }).then(move |_| {
                     order.lock().unwrap().push(number);
                     async {}
                 }))
@@ -165,7 +165,7 @@ scenarios! {
 
     async fn what_another_task_writes_is_seen_without_a_turn() {
         let session = connect(Script::new(), |live| {
-            live.watch(Watch::on("outside").then(|change| async move { change.state.set("noticed", true) }))
+            live.watch(KeyWatch::on("outside").then(|change| async move { change.state.set("noticed", true) }))
         })
         .await;
         session.state().set("outside", 1);
@@ -176,7 +176,7 @@ scenarios! {
         let release = Arc::new(tokio::sync::Notify::new());
         let gate = release.clone();
         let mut session = connect(sets(&[("key", json!(1))]).send(turn_complete()), |live| {
-            live.tool(set()).watch(Watch::on("key").concurrent().then(move |change| {
+            live.tool(set()).watch(KeyWatch::on("key").concurrent().then(move |change| {
                 let gate = gate.clone();
                 async move {
                     gate.notified().await;
@@ -193,14 +193,14 @@ scenarios! {
     async fn a_watch_that_writes_its_own_key_does_not_run_for_ever() {
         let mut session = connect(sets(&[("n", json!(1))]).send(turn_complete()).send(turn_complete()), |live| {
             live.tool(set()).watch(
-                Watch::on("n").when(|_, new| new.is_some_and(|new| new.as_i64() < Some(4))).then(|change| async move {
+                KeyWatch::on("n").when(|_, new| new.is_some_and(|new| new.as_i64() < Some(4))).then(|change| async move {
                     change.state.modify("n", 0, |n| n + 1);
                 }),
             )
         })
         .await;
         finish(&mut session).await;
-        session.holds("n", 4).await; // one step at each look, until the condition holds no more
+        session.holds("n", 4).await; // one step each time the session settles, until the condition no longer holds
     }
 
     async fn a_sustained_condition_fires_once_and_again_after_it_broke() {
@@ -241,7 +241,7 @@ scenarios! {
         .await;
         session.state().set("stuck", true);
         tokio::time::sleep(Duration::from_millis(350)).await;
-        assert!(!session.state().contains("fired")); // ticks are no turns
+        assert!(!session.state().contains("fired")); // ticks do not count as turns
         for _ in 0..4 {
             session.handle.send_text("next").await.unwrap();
             session.turn().await;
@@ -252,7 +252,7 @@ scenarios! {
     async fn a_cooldown_keeps_a_pattern_quiet() {
         let session = connect(Script::new(), |live| {
             let on = Pattern::sustained(Duration::from_millis(10), |state| state.get("on") == Some(true));
-            live.pattern(on.then(fire).cooldown(Duration::from_secs(3600)))
+            live.pattern(on.then(fire).with_cooldown(Duration::from_secs(3600)))
         })
         .await;
         for _ in 0..2 {

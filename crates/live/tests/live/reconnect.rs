@@ -45,9 +45,9 @@ scenarios! {
         assert_eq!(session.sent(2, "setup")[0]["sessionResumption"], json!({}));
     }
 
-    async fn what_is_sent_while_there_is_no_connection_arrives_on_the_next() {
+    async fn messages_sent_without_a_connection_arrive_on_the_next() {
         let first = Script::new().send(handle("h")).wait_for("clientContent").cut();
-        let second = Script::new().pace(Duration::from_millis(100)).wait_for("clientContent").send(turn_complete());
+        let second = Script::new().with_pace(Duration::from_millis(100)).wait_for("clientContent").send(turn_complete());
         let mut session = connect_to([first, second], |live| live).await;
         session.until(|event| matches!(event, LiveEvent::Resumable(true))).await;
         session.handle.send_text("one").await.unwrap();
@@ -85,7 +85,7 @@ scenarios! {
         assert_eq!(session.state().get::<u64>("session:error_count"), Some(0));
     }
 
-    async fn a_server_that_goes_away_is_left_in_time_when_nobody_speaks() {
+    async fn after_go_away_the_session_reconnects_in_time_when_neither_side_speaks() {
         let first = Script::new().send(handle("h")).send(json!({"goAway": {"timeLeft": "0.3s"}}));
         let mut session = connect_to([first, Script::new()], |live| live).await;
         session.until(|event| matches!(event, LiveEvent::GoAway { .. })).await;

@@ -1,7 +1,7 @@
 //! The page that teaches state in live sessions, from top to bottom.
 
 use serde_json::json;
-use sessile_live::{LiveTool, Script, Watch};
+use sessile_live::{KeyWatch, LiveTool, Script};
 use sessile_state::{State, StateKey};
 
 use crate::common::{call, connect, turn_complete};
@@ -131,7 +131,7 @@ scenarios! {
                 }
                 responses
             })
-            .watch(Watch::on("identity_verified").became_true().then(|change| async move {
+            .watch(KeyWatch::on("identity_verified").became_true().then(|change| async move {
                 change.state.set("watched", true);
             }))
         })

@@ -51,7 +51,7 @@ scenarios! {
         session.turn().await;
         assert_eq!(session.state().get::<u64>("session:error_count"), Some(2));
         let last: String = session.state().session().get("last_error").unwrap();
-        assert!(last.contains("no JSON object"), "{last}");
+        assert!(last.contains("not a JSON object"), "{last}");
     }
 
     async fn silence_elapsed_and_budget_run_with_time() {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 use sessile_conformance::{Between, Call};
-use sessile_live::{LiveEvent, LiveTool, Phase, PhaseTrigger, Scheduling, Script, ToolContext};
+use sessile_live::{LiveEvent, LiveTool, LiveToolContext, Phase, PhaseTrigger, Scheduling, Script};
 use sessile_session::{
     BoxError, Commit, CreateSession, Event, EventActions, EventWindow, Expect, MemoryStore, OnOverwrite,
     SessionError, SessionKey, SessionService,
@@ -22,7 +22,7 @@ fn key() -> SessionKey {
 struct Nothing {}
 
 fn order() -> LiveTool {
-    LiveTool::function("order", "", async |_: Nothing, ctx: ToolContext| {
+    LiveTool::function("order", "", async |_: Nothing, ctx: LiveToolContext| {
         ctx.state().set("order", 7);
         ctx.state().set("user:orders", 1);
         ctx.state().set("temp:scratch", 1);
@@ -74,10 +74,10 @@ scenarios! {
         let url = format!("sqlite:///{}", folder.path().join("live.db").display());
         let script = Script::new().send(handle("h-1")).send(call("c1", "order", json!({}))).wait_for("toolResponse").send(turn_complete());
         let phases = |live: sessile_live::LiveBuilder| {
-            live.phase(Phase::new("ask").transition("done", |state| state.contains("order")).on_enter(|state| async move {
+            live.phase(Phase::new("ask").with_transition("done", |state| state.contains("order")).on_enter(|state| async move {
                 state.modify("entered", 0, |n| n + 1);
             }))
-            .phase(Phase::new("done").instruction("Say goodbye."))
+            .phase(Phase::new("done").with_instruction("Say goodbye."))
         };
         {
             let service = SessionService::new(SqliteStore::open_url(&url).await.unwrap());
@@ -364,7 +364,7 @@ scenarios! {
     async fn what_cannot_be_stored_keeps_nothing_else_from_being_stored() {
         let service = SessionService::new(flaky(Arc::default()));
         service.create(CreateSession::new("desk", "ada").with_id("s1")).await.unwrap();
-        let note = LiveTool::function("note", "", async |note: Note, ctx: ToolContext| {
+        let note = LiveTool::function("note", "", async |note: Note, ctx: LiveToolContext| {
             ctx.state().set("note", note.text);
             ctx.state().modify("notes", 0, |count: u32| count + 1);
             Ok(json!({}))
@@ -400,7 +400,7 @@ scenarios! {
     }
 }
 
-/// A store that refuses appends when told to, and, as PostgreSQL, what holds U+0000.
+/// A store that can be switched to refuse appends, and that refuses U+0000 as PostgreSQL does.
 fn flaky(fails: Arc<AtomicBool>) -> Between {
     Between::new(move |call| {
         let refused = match call {

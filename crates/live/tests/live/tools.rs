@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use sessile_live::{LiveEvent, LiveTool, Phase, Scheduling, Script, ToolContext, ToolOutcome, ToolResponse};
+use sessile_live::{
+    LiveEvent, LiveTool, LiveToolContext, Phase, Scheduling, Script, ToolOutcome, ToolResponse,
+};
 use sessile_session::{EventWindow, MemoryStore, SessionKey, SessionService};
 
 use crate::common::{Session, call, connect, connect_to, eventually, turn_complete};
@@ -14,14 +16,14 @@ use crate::common::{Session, call, connect, connect_to, eventually, turn_complet
 struct Nothing {}
 
 fn quick(name: &str) -> LiveTool {
-    LiveTool::function(name, "Answers at once", async |_: Nothing, ctx: ToolContext| {
+    LiveTool::function(name, "Answers at once", async |_: Nothing, ctx: LiveToolContext| {
         ctx.state().try_modify("runs", 0, |n| n + 1)?;
         Ok(json!({"done": ctx.call().id}))
     })
 }
 
 fn slow(name: &str) -> LiveTool {
-    LiveTool::function(name, "Never ends", async |_: Nothing, ctx: ToolContext| {
+    LiveTool::function(name, "Never ends", async |_: Nothing, ctx: LiveToolContext| {
         ctx.state().set("half_done", true);
         std::future::pending::<()>().await;
         Ok(json!({}))
@@ -61,13 +63,13 @@ scenarios! {
             live.tool(quick("quick"))
                 .tool(quick("forbidden"))
                 .tool(quick("overridden"))
-                .tool(LiveTool::function("fails", "", async |_: Nothing, ctx: ToolContext| {
+                .tool(LiveTool::function("fails", "", async |_: Nothing, ctx: LiveToolContext| {
                     ctx.state().set("failed_write", 1);
                     Err::<(), _>("no luck".into())
                 }))
                 .tool(LiveTool::function("panics", "", async |_: Nothing, _| -> Result<(), _> { panic!("oh no") }))
-                .tool(slow("late").timeout(Duration::from_millis(50)))
-                .phase(Phase::new("only").tools(["quick", "overridden", "fails", "panics", "late"]))
+                .tool(slow("late").with_timeout(Duration::from_millis(50)))
+                .phase(Phase::new("only").with_tools(["quick", "overridden", "fails", "panics", "late"]))
                 .on_tool_call(|calls, _| async move {
                     let chosen = calls.iter().find(|call| call.name == "overridden")?;
                     Some(vec![ToolResponse::new(chosen, json!({"by": "the application"}))])
@@ -244,7 +246,7 @@ scenarios! {
         assert_eq!(frames[0]["functionResponses"][0]["id"], "old");
     }
 
-    async fn the_result_of_a_tool_that_a_lost_connection_stopped_is_told_and_stored_as_lost() {
+    async fn the_result_of_a_tool_that_a_lost_connection_stopped_is_reported_and_stored_as_lost() {
         let service = SessionService::new(MemoryStore::new());
         let key = SessionKey::new("desk", "ada", "s1").unwrap();
         let first = Script::new().send(call("old", "slow", json!({}))).pause(Duration::from_millis(60)).cut();

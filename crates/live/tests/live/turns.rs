@@ -1,9 +1,9 @@
-//! Turns and what was said in them.
+//! Turns and their transcripts.
 
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use sessile_live::{LiveEvent, LiveTool, Script, ToolContext, TurnItem};
+use sessile_live::{LiveEvent, LiveTool, LiveToolContext, Script, TurnItem};
 
 use crate::common::{call, connect, said, spoke, turn_complete, wrote};
 
@@ -22,7 +22,7 @@ scenarios! {
             .send(wrote("next"))
             .send(turn_complete());
         let mut session = connect(script, |live| {
-            live.tool(LiveTool::function("note", "", async |_: Nothing, ctx: ToolContext| {
+            live.tool(LiveTool::function("note", "", async |_: Nothing, ctx: LiveToolContext| {
                 ctx.state().turn().set("noted", 1);
                 Ok(())
             }))
@@ -98,7 +98,7 @@ scenarios! {
         assert_eq!(session.state().get::<u32>("session:turn_count"), Some(1));
     }
 
-    async fn text_is_told_in_pieces_and_whole() {
+    async fn text_is_reported_in_pieces_and_as_a_whole() {
         let whole = Arc::new(Mutex::new(Vec::new()));
         let note = whole.clone();
         let script = Script::new().send(wrote("Hel")).send(wrote("lo")).send(turn_complete()).send(wrote("Bye")).send(turn_complete());
@@ -151,7 +151,7 @@ scenarios! {
         assert_eq!(*asked.lock().unwrap(), Some(true));
     }
 
-    async fn voices_and_tokens_are_told_at_once() {
+    async fn voices_and_tokens_are_reported_at_once() {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let (start, end, usage, input, output) =
             (heard.clone(), heard.clone(), heard.clone(), heard.clone(), heard.clone());

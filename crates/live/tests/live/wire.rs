@@ -33,7 +33,7 @@ async fn setup_on(platform: Platform, describe: impl FnOnce(LiveBuilder) -> Live
 }
 
 scenarios! {
-    async fn a_setup_says_no_more_than_was_asked_for() {
+    async fn a_setup_contains_only_what_was_configured() {
         let setup = setup_on(Platform::GoogleAi, |live| live.transcription(false, false).session_resumption(false)).await;
         let golden = json!({"setup": {
             "model": "models/gemini-live-2.5-flash-native-audio",
@@ -226,7 +226,7 @@ scenarios! {
         assert_eq!(*seen.lock().unwrap(), ["thought hm", "text Hello", "audio b\"\\x07\\x08\\t\""]);
     }
 
-    async fn the_users_own_rate_of_samples_is_told() {
+    async fn the_sample_rate_of_the_user_is_sent() {
         let session = connect(Script::new(), |live| live.input_rate(24_000)).await;
         session.handle.send_audio([0]).await.unwrap();
         let sent = session.server_got(0, "realtimeInput", 1).await;

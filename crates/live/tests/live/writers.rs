@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use sessile_live::{LiveEvent, LiveTool, Script, ToolContext};
+use sessile_live::{LiveEvent, LiveTool, LiveToolContext, Script};
 use sessile_session::{
     CreateSession, Event, EventActions, EventWindow, MemoryStore, OnOverwrite, ScopeKey, SessionKey,
     SessionService, StateWrite,
@@ -111,7 +111,7 @@ scenarios! {
         assert_eq!(session.state().get::<u64>("session:error_count"), Some(0), "a report is no error");
     }
 
-    async fn a_set_without_a_read_stays_blind_and_what_only_looks_is_no_read() {
+    async fn a_set_without_a_read_stays_blind_and_reads_of_conditions_do_not_count() {
         let service = memory();
         service.create(CreateSession::new("desk", "ada").with_id("s1").with_state(json!({"user:points": 5}))).await.unwrap();
         let script = Script::new().wait_for("clientContent").send(wrote("ok")).send(turn_complete()).again();
@@ -129,7 +129,7 @@ scenarios! {
         assert_eq!(session.state().get::<u64>("session:error_count"), Some(0));
     }
 
-    async fn modify_in_two_sessions_with_refuse_is_stored_or_told() {
+    async fn modify_in_two_sessions_with_refuse_is_stored_or_reported() {
         let service = memory();
         add_points(&service, 5).await;
         let mut first = talking(&service, "s1", OnOverwrite::Refuse).await;
@@ -152,7 +152,7 @@ scenarios! {
         assert_eq!(points(&service).await, 8);
     }
 
-    async fn an_operation_that_cannot_be_applied_is_told_and_the_rest_is_stored() {
+    async fn an_operation_that_cannot_be_applied_is_reported_and_the_rest_is_stored() {
         let service = memory();
         add_points(&service, 5).await;
         let mut session = talking(&service, "s1", OnOverwrite::Report).await;
@@ -173,7 +173,7 @@ scenarios! {
 
 /// A tool that adds one to the user's points in one of the ways, once all have read.
 fn counting(how: fn(&State), all_have_read: Arc<Barrier>) -> LiveTool {
-    LiveTool::function("count", "", move |_: Nothing, ctx: ToolContext| {
+    LiveTool::function("count", "", move |_: Nothing, ctx: LiveToolContext| {
         let all_have_read = all_have_read.clone();
         async move {
             how(ctx.state());
@@ -287,7 +287,7 @@ scenarios! {
         let service = memory();
         let script = Script::new().send(call("c", "wait", json!({}))).wait_for("toolResponse").send(turn_complete());
         let mut session = connect(script, |live| {
-            live.session(service.clone(), key("s1")).tool(LiveTool::function("wait", "", async |_: Nothing, ctx: ToolContext| {
+            live.session(service.clone(), key("s1")).tool(LiveTool::function("wait", "", async |_: Nothing, ctx: LiveToolContext| {
                 while !ctx.state().contains("go") {
                     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
                 }
@@ -309,7 +309,7 @@ scenarios! {
         let script = Script::new().send(call("c", "spend", json!({}))).wait_for("toolResponse").send(turn_complete())
             .wait_for("clientContent").send(turn_complete());
         let mut session = connect(script, |live| {
-            live.session(service.clone(), key("s1")).tool(LiveTool::function("spend", "", async |_: Nothing, ctx: ToolContext| {
+            live.session(service.clone(), key("s1")).tool(LiveTool::function("spend", "", async |_: Nothing, ctx: LiveToolContext| {
                 ctx.state().try_add("user:points", -1)?;
                 Ok(json!({}))
             }))
@@ -335,7 +335,7 @@ scenarios! {
         assert_eq!(json!(stored.state().to_map()), json!({"live:turn_count": 2}));
     }
 
-    async fn a_state_of_the_application_is_recorded_whoever_writes_it() {
+    async fn a_state_of_the_application_is_recorded_through_every_handle() {
         let service = memory();
         let state = State::new();
         state.set("before", 1);

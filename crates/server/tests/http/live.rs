@@ -134,7 +134,7 @@ async fn a_live_agent_speaks_and_its_turns_are_stored() {
     let runner = Runner::builder("desk", agent, sessions.clone()).build().unwrap();
     let app = App::new(runner).with_live(move |live| {
         let transport = sessile_live::WebSocket::new(sessile_live::Platform::GoogleAi, url.clone());
-        let look = LiveTool::function("look", "", async |_: Value, ctx: sessile_live::ToolContext| {
+        let look = LiveTool::function("look", "", async |_: Value, ctx: sessile_live::LiveToolContext| {
             ctx.state().set("looked", true);
             Ok(json!({"seen": 1}))
         });

@@ -8,8 +8,8 @@ use super::Schema;
 use crate::args::{OutputArgs, StoreArgs};
 use crate::exit::Failure;
 use crate::output::Output;
-use crate::place::{Need, Place, closed};
 use crate::progress::Progress;
+use crate::store_url::{Need, StoreUrl, closed};
 use crate::walk::Walk;
 
 /// The arguments of `db check`.
@@ -21,14 +21,15 @@ pub(crate) struct Check {
     output: OutputArgs,
 }
 
-/// What was found.
+/// What the check found.
 #[derive(Debug, Serialize)]
 struct Report {
     store: String,
-    /// Whose layout the tables have; `None` if there are none.
+    /// The layout of the tables: that of Sessile or of google-adk. `None` if there are no tables.
     layout: Option<&'static str>,
-    /// The last migration that was made, and the last that there is.
+    /// The last migration that was applied.
     migration: i64,
+    /// The last migration that this program knows.
     latest: i64,
     apps: usize,
     users: usize,
@@ -37,21 +38,21 @@ struct Report {
     problems: Vec<Problem>,
 }
 
-/// Something that is not as it should be.
+/// A defect in stored data.
 #[derive(Debug, Serialize)]
 struct Problem {
-    /// Where.
+    /// The session or scope. The name of the field is part of the JSON output.
     place: String,
-    /// What.
+    /// What is wrong with it.
     problem: String,
 }
 
 impl Check {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let place = Place::of(&self.store.store)?;
-        let schema = Schema::of(&place).await?;
+        let store_url = StoreUrl::parse(&self.store.store)?;
+        let schema = Schema::of(&store_url).await?;
         let mut report = Report {
-            store: place.to_string(),
+            store: store_url.to_string(),
             layout: schema.layout,
             migration: schema.migration,
             latest: schema.latest,
@@ -61,12 +62,12 @@ impl Check {
             events: 0,
             problems: Vec::new(),
         };
-        // Opening a database that is not migrated would migrate it, and a check changes nothing.
+        // Opening the database would migrate it, and a check must not change anything.
         let migrated = schema.migration == schema.latest;
         if migrated {
-            let service = SessionService::over(place.open(Need::Existing).await?);
-            let looked = report.look(&service).await;
-            closed(&service, looked).await?;
+            let service = SessionService::over(store_url.open(Need::Existing).await?);
+            let read = report.read_all(&service).await;
+            closed(&service, read).await?;
         }
         let mut output = Output::new(&self.output);
         match output.is_json() {
@@ -78,12 +79,12 @@ impl Check {
             (true, 0) => Ok(()),
             (true, count) => Err(Failure::Damaged(format!("{count} problems found")).into()),
             (false, _) if schema.migration > schema.latest => Err(Failure::Damaged(format!(
-                "{place} was written by a newer Sessile (migration {}, this one knows {}); upgrade this one",
+                "{store_url} was written by a newer Sessile (migration {}, this one knows {}); upgrade this one",
                 schema.migration, schema.latest
             ))
             .into()),
             (false, _) => Err(Failure::Damaged(format!(
-                "{place} is not migrated, so its sessions were not looked at; run `sessile db migrate`"
+                "{store_url} is not migrated, so its sessions were not checked; run `sessile db migrate`"
             ))
             .into()),
         }
@@ -91,8 +92,8 @@ impl Check {
 }
 
 impl Report {
-    /// Looks at everything, and goes on after what is damaged.
-    async fn look(&mut self, service: &SessionService) -> anyhow::Result<()> {
+    /// Reads everything, and continues after damaged data.
+    async fn read_all(&mut self, service: &SessionService) -> anyhow::Result<()> {
         let store = service.store();
         let progress = Progress::counting("sessions checked");
         let (mut apps, mut users) = (BTreeSet::new(), BTreeSet::new());
@@ -105,7 +106,7 @@ impl Report {
             for address in page {
                 match address {
                     Address::Scope(scope) => match store.scope_state(&scope).await {
-                        Ok(stored) if stored.state.is_empty() => {} // as if it were not there
+                        Ok(stored) if stored.state.is_empty() => {} // an empty scope is the same as none
                         Ok(_) => owners(scope, &mut apps, &mut users),
                         Err(error) => {
                             self.problem(format!("state of {scope}"), error)?;
@@ -140,7 +141,7 @@ impl Report {
         Ok(())
     }
 
-    /// Notes damage; what is none ends the check.
+    /// Records damaged data. Any other error ends the check.
     fn problem(&mut self, place: String, error: SessionError) -> anyhow::Result<()> {
         match error {
             SessionError::Corrupt { .. } => {
@@ -172,7 +173,7 @@ impl Report {
     }
 }
 
-/// The number of a session's events, and what is wrong with it; `None` if it is gone.
+/// The number of a session's events, and its problems; `None` if it was deleted meanwhile.
 async fn checked(
     service: &SessionService,
     key: &SessionKey,
@@ -183,24 +184,25 @@ async fn checked(
     if events != now.version {
         problems.push(format!("it is at version {} and has {events} events", now.version));
     }
-    // Versions up to this one never change, so a second reading tells of the same moment.
-    let said = match service.state_at(key, now.version).await {
+    // Events up to this version never change, so a second read sees the same history.
+    let computed = match service.state_at(key, now.version).await {
         Err(SessionError::NotFound { .. }) => return Ok(None),
-        said => said?,
+        computed => computed?,
     };
     problems.extend(
-        differing(&now.session, &said).map(|key| format!("the state key {key:?} is not what the events say")),
+        differing(&now.session, &computed)
+            .map(|key| format!("the state key {key:?} is not what the events say")),
     );
     Ok(Some((events, problems)))
 }
 
-/// The keys that one has and the other has not, or with another value.
+/// The keys whose values differ, or that only one of the two has.
 fn differing<'a>(one: &'a StateMap, other: &'a StateMap) -> impl Iterator<Item = &'a String> {
     let keys: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
     keys.into_iter().filter(|key| one.get(*key) != other.get(*key))
 }
 
-/// Counts those whose state it is.
+/// Adds the application and user that own a scope.
 fn owners(scope: ScopeKey, apps: &mut BTreeSet<String>, users: &mut BTreeSet<(String, String)>) {
     match scope {
         ScopeKey::App(app) => drop(apps.insert(app)),

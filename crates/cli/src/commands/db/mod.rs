@@ -1,4 +1,4 @@
-//! `sessile db`: taking care of a database.
+//! `sessile db`: checking, migrating and sweeping a database.
 
 mod check;
 mod migrate;
@@ -6,14 +6,14 @@ mod sweep;
 
 use clap::Subcommand;
 
-use crate::place::Place;
+use crate::store_url::StoreUrl;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Db {
-    /// Look at a database without changing it: its layout, its counts, and whether every session's
-    /// state is what its events say.
+    /// Check a database without changing it: its layout, its counts, and whether the state of every
+    /// session agrees with its events.
     Check(check::Check),
-    /// Make or extend the tables, without disturbing google-adk.
+    /// Create or migrate the tables; google-adk can still use them.
     Migrate(migrate::Migrate),
     /// Delete sessions that were not changed for some time.
     Sweep(sweep::Sweep),
@@ -27,7 +27,7 @@ pub(crate) async fn run(command: Db) -> anyhow::Result<()> {
     }
 }
 
-/// How a database is laid out.
+/// The layout of a database and its migrations.
 struct Schema {
     layout: Option<&'static str>,
     migration: i64,
@@ -35,20 +35,20 @@ struct Schema {
 }
 
 impl Schema {
-    /// Looks without changing anything.
-    async fn of(place: &Place) -> anyhow::Result<Self> {
-        match place {
-            Place::Memory => {
+    /// Reads the layout without changing the database.
+    async fn of(store_url: &StoreUrl) -> anyhow::Result<Self> {
+        match store_url {
+            StoreUrl::Memory => {
                 let text =
                     "memory:// keeps nothing; name a SQLite file or PostgreSQL with --store".to_owned();
                 Err(crate::exit::Failure::Usage(text).into())
             }
-            Place::Sqlite(options) => {
-                place.must_exist()?;
+            StoreUrl::Sqlite(options) => {
+                store_url.must_exist()?;
                 let schema = sessile_sqlite::SqliteSchema::of(options.clone()).await?;
                 Ok(Self { layout: schema.layout, migration: schema.migration, latest: schema.latest })
             }
-            Place::Postgres { options, .. } => {
+            StoreUrl::Postgres { options, .. } => {
                 let schema = sessile_postgres::PostgresSchema::of(options).await?;
                 Ok(Self { layout: schema.layout, migration: schema.migration, latest: schema.latest })
             }

@@ -4,9 +4,9 @@ use sessile_session::{Clock, Expect, ListSessions, Session, SessionError, Sessio
 
 use crate::args::{OutputArgs, StoreArgs};
 use crate::output::Output;
-use crate::place::{Need, with_sessions};
 use crate::progress::Progress;
-use crate::talk::say;
+use crate::stderr::say;
+use crate::store_url::{Need, with_sessions};
 use crate::times::{Age, shown};
 use crate::walk;
 
@@ -22,7 +22,7 @@ pub(crate) struct Sweep {
     /// Only of this user.
     #[arg(long, value_name = "USER", requires = "app")]
     user: Option<String>,
-    /// Only say what would be deleted.
+    /// Only list what would be deleted.
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -90,7 +90,7 @@ impl Sweep {
     }
 }
 
-/// Deletes a session as it was listed; one that was changed or replaced since stays.
+/// Deletes a session, unless it was changed or replaced since it was listed.
 async fn delete(service: &SessionService, session: &Session) -> anyhow::Result<bool> {
     let expect = Expect::session(session.incarnation(), session.version());
     match service.delete(session.key(), expect).await {

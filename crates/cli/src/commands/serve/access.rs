@@ -1,4 +1,4 @@
-//! Who may ask.
+//! Authentication and allowed origins.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use sessile_server::{Auth, JwtCheck, JwtKeys, StaticTokens};
 
 use crate::exit::Failure;
 
-/// Who may ask, and how they are known.
+/// Who may call the server, and how callers are authenticated.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Who may ask")]
+#[command(next_help_heading = "Access")]
 pub(crate) struct AccessArgs {
     /// A file with the key that signs JSON Web Tokens: a public key in PEM (RS256, EdDSA), or a
     /// secret of at least 32 bytes (HS256). The token's `sub` is the user.
@@ -29,7 +29,8 @@ pub(crate) struct AccessArgs {
     /// A file with hashed tokens; `sessile tokens hash` writes its entries.
     #[arg(long, value_name = "FILE")]
     tokens_file: Option<PathBuf>,
-    /// Listen on addresses that others reach although nobody is asked for a token.
+    /// Listen on addresses that other computers can reach, although no authentication is
+    /// configured.
     #[arg(long)]
     insecure: bool,
     /// Accept requests from web pages of this origin: `https://example.com`, `*` or
@@ -39,7 +40,7 @@ pub(crate) struct AccessArgs {
 }
 
 impl AccessArgs {
-    /// How callers are known.
+    /// The configured authentication.
     pub(super) fn auth(&self) -> anyhow::Result<Auth> {
         let mut auth = Auth::off();
         if let Some(keys) = self.keys()? {
@@ -52,7 +53,7 @@ impl AccessArgs {
             }
             auth = auth.with_jwt(check);
         } else if self.jwt_issuer.is_some() || self.jwt_audience.is_some() {
-            let text = "--jwt-issuer and --jwt-audience say nothing without --jwt-key-file or --jwks-file";
+            let text = "--jwt-issuer and --jwt-audience have no effect without --jwt-key-file or --jwks-file";
             return Err(Failure::Usage(text.to_owned()).into());
         }
         if let Some(file) = &self.tokens_file {
@@ -75,13 +76,13 @@ impl AccessArgs {
         keys.map(Some).map_err(|error| wrong(file, error))
     }
 
-    /// Refuses to let in everybody from everywhere.
+    /// Refuses to listen on a public address without authentication.
     pub(super) fn check(&self, address: IpAddr, is_on: bool) -> anyhow::Result<()> {
         if address.is_loopback() || is_on || self.insecure {
             return Ok(());
         }
         let text = format!(
-            "others could reach {address}, and nobody would be asked for a token; add --jwt-key-file, --jwks-file or \
+            "{address} can be reached from other computers, and no authentication is configured; add --jwt-key-file, --jwks-file or \
              --tokens-file, listen on 127.0.0.1, or accept the risk with --insecure"
         );
         Err(Failure::Usage(text).into())

@@ -1,10 +1,10 @@
-//! What `adk api_server` takes and Sessile has not: refused with a reason, not ignored.
+//! Options of `adk api_server` that Sessile does not support: refused with a reason, not ignored.
 
 use clap::Args;
 
 use crate::exit::Failure;
 
-/// Options of `adk api_server` that are known, and cannot be done.
+/// Options of `adk api_server` that are not supported.
 #[derive(Debug, Args)]
 pub(crate) struct AdkArgs {
     #[arg(long = "with_ui", hide = true)]
@@ -50,7 +50,8 @@ pub(crate) struct AdkArgs {
 }
 
 impl AdkArgs {
-    /// Refuses what cannot be done. `--no-reload` asks for what is so anyway.
+    /// Refuses unsupported options. `--no-reload` is accepted: it asks for the only behaviour there
+    /// is.
     pub(super) fn check(&self) -> anyhow::Result<()> {
         let store = "sessions are in the working directory unless --store says otherwise";
         let cloud = "use --otlp-endpoint with a collector that forwards to the cloud";
@@ -68,11 +69,11 @@ impl AdkArgs {
             (self.express_mode, "--express_mode", "Gemini Enterprise is not served"),
             (self.use_local_storage, "--use_local_storage", store),
             (self.no_use_local_storage, "--no_use_local_storage", store),
-            (self.enable_features.is_some(), "--enable_features", "there are no features to switch"),
-            (self.disable_features.is_some(), "--disable_features", "there are no features to switch"),
+            (self.enable_features.is_some(), "--enable_features", "there are no optional features"),
+            (self.disable_features.is_some(), "--disable_features", "there are no optional features"),
             (self.eval_storage_uri.is_some(), "--eval_storage_uri", "evaluations are not kept"),
             (self.extra_plugins.is_some(), "--extra_plugins", "Python plugins cannot be loaded"),
-            (self.url_prefix.is_some(), "--url_prefix", "let the proxy take the prefix off"),
+            (self.url_prefix.is_some(), "--url_prefix", "let the proxy strip the prefix"),
             (self.avatar_config.is_some(), "--avatar_config", "live video is not served"),
             (self.trigger_sources.is_some(), "--trigger_sources", "triggers are not served"),
             (self.trigger_oidc_audience.is_some(), "--trigger_oidc_audience", "triggers are not served"),
@@ -89,7 +90,7 @@ impl AdkArgs {
         ];
         match refused.into_iter().find(|(given, _, _)| *given) {
             Some((_, option, reason)) => {
-                Err(Failure::Usage(format!("{option} of `adk api_server` cannot be done: {reason}")).into())
+                Err(Failure::Usage(format!("{option} of `adk api_server` is not supported: {reason}")).into())
             }
             None => Ok(()),
         }

@@ -12,9 +12,9 @@ pub(super) fn kept(days: u32) -> Option<Duration> {
     (days > 0).then(|| DAY * days)
 }
 
-/// Removes what is too old every hour, also if only other programs write. Many servers may do it at
-/// once.
-pub(super) fn trim_now_and_then(sessions: SessionService) -> JoinHandle<()> {
+/// Removes old history every hour, also history that other programs wrote. Several servers may do
+/// so at the same time.
+pub(super) fn trim_every_hour(sessions: SessionService) -> JoinHandle<()> {
     const PAUSE: Duration = Duration::from_secs(60 * 60);
     tokio::spawn(async move {
         loop {

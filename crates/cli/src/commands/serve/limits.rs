@@ -1,4 +1,4 @@
-//! How much callers may ask for.
+//! The limits of the server.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -6,14 +6,14 @@ use std::time::Duration;
 use clap::Args;
 use sessile_server::Limits;
 
-/// Limits; what is left out has a default that `docs/http-api.md` lists.
+/// Limits; `docs/http-api.md` lists the defaults.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArgs {
     /// The longest body of a request, in bytes.
     #[arg(long, value_name = "BYTES")]
     max_body: Option<NonZeroU32>,
-    /// The bytes of the bodies of all requests together.
+    /// How many bytes the bodies of all concurrent requests may have together.
     #[arg(long, value_name = "BYTES")]
     max_bodies: Option<NonZeroU32>,
     /// The largest state of a scope, in bytes of JSON.
@@ -28,22 +28,22 @@ pub(crate) struct LimitArgs {
     /// How many events a session may be created with.
     #[arg(long, value_name = "COUNT")]
     max_events: Option<NonZeroU32>,
-    /// How many runs go on at once.
+    /// How many runs may be active at once.
     #[arg(long, value_name = "COUNT")]
     max_runs: Option<NonZeroU32>,
     /// How many of them may be of one user.
     #[arg(long, value_name = "COUNT")]
     max_user_runs: Option<NonZeroU32>,
-    /// How many watches of sessions go on at once.
+    /// How many watches of sessions may be active at once.
     #[arg(long, value_name = "COUNT")]
     max_watches: Option<NonZeroU32>,
     /// How many of them may be of one user.
     #[arg(long, value_name = "COUNT")]
     max_user_watches: Option<NonZeroU32>,
-    /// How many connections are open at once.
+    /// How many connections may be open at once.
     #[arg(long, value_name = "COUNT")]
     max_connections: Option<NonZeroU32>,
-    /// How long a request may take, but for runs and streams, in seconds.
+    /// How long a request may take, except runs and streams, in seconds.
     #[arg(long, value_name = "SECONDS")]
     request_time: Option<NonZeroU32>,
     /// How long a run may take, in seconds.

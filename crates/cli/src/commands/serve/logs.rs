@@ -1,4 +1,4 @@
-//! What the server writes about itself, to standard error and to a collector.
+//! Logs on standard error, and traces for a collector.
 
 use clap::{Args, ValueEnum};
 use tracing_subscriber::layer::SubscriberExt;
@@ -7,7 +7,7 @@ use tracing_subscriber::{EnvFilter, Layer, Registry};
 
 use super::otlp::Telemetry;
 use crate::exit::Failure;
-use crate::talk::colours_on;
+use crate::stderr::colours_on;
 
 /// What is logged, and how.
 #[derive(Debug, Args)]
@@ -17,7 +17,7 @@ pub(crate) struct LogArgs {
     /// sessile_server=debug,info.
     #[arg(long, alias = "log_level", env = "SESSILE_LOG", value_name = "LEVEL", default_value = "info")]
     log_level: String,
-    /// Log everything that helps to find a fault; as --log-level debug.
+    /// The same as --log-level debug.
     #[arg(long, short)]
     verbose: bool,
     /// Lines for people, or one JSON object on each line.
@@ -39,7 +39,7 @@ impl LogArgs {
         self.log_format == Format::Json
     }
 
-    /// Begins to log, and to send traces if there is where to.
+    /// Starts logging, and sending traces if a collector is configured.
     pub(super) fn start(&self) -> anyhow::Result<Telemetry> {
         let level = match (self.verbose, self.log_level.to_ascii_lowercase().as_str()) {
             (true, _) => "debug".to_owned(),
@@ -48,9 +48,7 @@ impl LogArgs {
             (false, _) => self.log_level.to_ascii_lowercase(),
         };
         let filter = EnvFilter::try_new(&level).map_err(|error| {
-            Failure::Usage(format!(
-                "--log-level {level:?} cannot be understood ({error}); write info or debug"
-            ))
+            Failure::Usage(format!("--log-level {level:?} is not valid ({error}); write info or debug"))
         })?;
         let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
         let lines: Box<dyn Layer<Registry> + Send + Sync> = match self.log_format {

@@ -1,4 +1,4 @@
-//! `sessile serve`: agents and sessions over HTTP, as ADK's clients speak it.
+//! `sessile serve`: agents and sessions over the HTTP API of ADK.
 
 mod access;
 mod adk;
@@ -21,9 +21,9 @@ use tokio::net::TcpListener;
 use crate::agents::{Application, Services, with_schemas};
 use crate::args::StoreArgs;
 use crate::exit::Failure;
-use crate::place::{Need, Place, closed};
 use crate::services::ServiceArgs;
-use crate::talk::say;
+use crate::stderr::say;
+use crate::store_url::{Need, StoreUrl, closed};
 
 /// The arguments of `serve`.
 #[derive(Debug, Args)]
@@ -32,26 +32,26 @@ pub(crate) struct Serve {
     /// application; two samples if it is left out.
     #[arg(value_name = "AGENTS_DIR")]
     agents: Option<PathBuf>,
-    /// The address to listen on; another than this computer's own needs authentication.
+    /// The address to listen on; any other than a loopback address needs authentication.
     #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
     host: String,
     /// The port to listen on; 0 takes a free one.
     #[arg(long, value_name = "PORT", default_value_t = 8000)]
     port: u16,
-    /// Make the session that a run names, if it is not there.
+    /// Create the session of a run if it does not exist.
     #[arg(long, alias = "auto_create_session")]
     auto_create_session: bool,
     /// The application of requests that name none; that of a folder with one application, if it is
     /// left out.
     #[arg(long, env = "ADK_DEFAULT_APP_NAME", value_name = "APP")]
     default_app: Option<String>,
-    /// At most this many model calls in a run; 0 is as many as agents like.
+    /// At most this many model calls in a run; 0 is unlimited.
     #[arg(long, alias = "max_llm_calls", env = "ADK_MAX_LLM_CALLS", value_name = "COUNT")]
     #[arg(default_value_t = 500, allow_negative_numbers = true)]
     max_llm_calls: i64,
     /// What happens when an agent's tool or callback sets a value that another session changed
-    /// since it was read: the event tells so (`report`), or the write is refused (`refuse`). Agents
-    /// may say otherwise.
+    /// since it was read: the event reports it (`report`), or the write is refused (`refuse`).
+    /// Agents can override it.
     #[arg(long, value_name = "ANSWER", default_value = "report")]
     on_overwrite: OnOverwrite,
     /// Serve the files of Google's web UI from this folder (`google/adk/cli/browser` of the
@@ -87,17 +87,17 @@ impl Serve {
         self.access.check(address.ip(), auth.is_on())?;
         let adk_web = self.adk_web.as_ref().map(readable).transpose()?;
         let telemetry = self.logs.start()?;
-        let place = Place::of(&self.store.store)?;
-        let (store, gauges) = place.open_measured(Need::Any).await?;
+        let store_url = StoreUrl::parse(&self.store.store)?;
+        let (store, gauges) = store_url.open_measured(Need::Any).await?;
         let (store, counts) = Counts::around(store);
-        // Agents commit through this service too, so its limit is theirs.
+        // Agents commit through this service too, so the limit applies to them.
         let sessions = SessionService::over(store)
             .with_max_scope_bytes(self.limits.limits().state)
             .with_on_overwrite(self.on_overwrite)
             .with_history_kept(history::kept(self.history_days));
-        let trimming = history::trim_now_and_then(sessions.clone());
+        let trimming = history::trim_every_hour(sessions.clone());
         let served = match with_schemas(sessions.clone(), self.agents.as_deref()) {
-            Ok(checked) => self.server(&place, &checked, auth, address).await,
+            Ok(checked) => self.server(&store_url, &checked, auth, address).await,
             Err(error) => Err(error),
         };
         let done = match served {
@@ -106,7 +106,7 @@ impl Serve {
                 if let Some(folder) = adk_web {
                     server = server.with_adk_web(folder);
                 }
-                sessile_server::serve(listener, server, shutdown::asked()).await.context("cannot serve")
+                sessile_server::serve(listener, server, shutdown::requested()).await.context("cannot serve")
             }
             Err(error) => Err(error),
         };
@@ -116,25 +116,26 @@ impl Serve {
         done
     }
 
-    /// A server that listens; it prints what to try.
+    /// Builds the server, starts to listen, and prints a short guide.
     async fn server(
         &self,
-        place: &Place,
+        store_url: &StoreUrl,
         sessions: &SessionService,
         auth: Auth,
         address: SocketAddr,
     ) -> anyhow::Result<(TcpListener, Server)> {
         let services = Services {
             sessions: sessions.clone(),
-            artifacts: self.services.artifacts(place).await?,
-            memory: self.services.memory(place).await?,
+            artifacts: self.services.artifacts(store_url).await?,
+            memory: self.services.memory(store_url).await?,
             auto_create: self.auto_create_session,
         };
         let applications = services.load(self.agents.as_deref())?;
         let listener = listen(address).await?;
         let address = listener.local_addr().context("cannot find out the address")?;
         let names = names(&applications)?;
-        let guide = Guide { address, place, names: &names, token: auth.is_on(), json: self.logs.is_json() };
+        let guide =
+            Guide { address, store_url, names: &names, token: auth.is_on(), json: self.logs.is_json() };
         let mut server = Server::new(sessions.clone(), self.apps(applications))
             .with_artifacts(services.artifacts)
             .with_memory(services.memory)
@@ -157,12 +158,12 @@ impl Serve {
         let found = tokio::net::lookup_host((host, port)).await.ok().and_then(|mut found| found.next());
         found.ok_or_else(|| {
             let text =
-                format!("{host:?} is no address of this computer; write 127.0.0.1, or 0.0.0.0 for all");
+                format!("{host:?} is not an address of this computer; write 127.0.0.1, or 0.0.0.0 for all");
             Failure::Usage(text).into()
         })
     }
 
-    /// The application of requests that name none: the one that is told, or the only one of a
+    /// The application of requests that name none: the configured one, or the only one of the
     /// folder.
     fn default_app(&self, names: &[String]) -> Option<String> {
         let only = || names.first().filter(|_| self.agents.is_some() && names.len() == 1).cloned();
@@ -184,7 +185,7 @@ impl Serve {
     }
 }
 
-/// The names of the applications that can be used; the others are told with the reason.
+/// The names of the applications that can run; the others are printed with the reason.
 fn names(applications: &[Application]) -> anyhow::Result<Vec<String>> {
     for application in applications {
         if let Err(reason) = &application.runner {
@@ -212,20 +213,21 @@ async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
         ))
         .into(),
         std::io::ErrorKind::PermissionDenied => {
-            Failure::Usage(format!("port {} needs more rights; choose one above 1023", address.port())).into()
+            Failure::Usage(format!("port {} needs more privileges; choose one above 1023", address.port()))
+                .into()
         }
         _ => anyhow::Error::from(error).context(format!("cannot listen on {address}")),
     })
 }
 
-/// What is told when the server is ready.
+/// What is printed when the server is ready.
 struct Guide<'a> {
     address: SocketAddr,
-    place: &'a Place,
+    store_url: &'a StoreUrl,
     names: &'a [String],
     /// Whether callers need a token.
     token: bool,
-    /// Whether programs read it.
+    /// Whether to print JSON.
     json: bool,
 }
 
@@ -233,14 +235,14 @@ impl Guide<'_> {
     fn print(&self) {
         let url = format!("http://{}", reachable(self.address));
         if self.json {
-            let store = self.place.to_string();
+            let store = self.store_url.to_string();
             let line = json!({"level": "INFO", "message": "serving", "url": url, "apps": self.names, "store": store});
             return say(format_args!("{line}"));
         }
         say(format_args!(
             "Sessile serves {} on {url}, with sessions in {}",
             self.names.join(", "),
-            self.place
+            self.store_url
         ));
         say(format_args!("Every endpoint is described on {url}/docs"));
         let Some(app) = self.names.first() else { return };

@@ -24,7 +24,7 @@ use crate::exit::Failure;
 pub(crate) struct Telemetry(Option<SdkTracerProvider>);
 
 impl Telemetry {
-    /// Sends to a collector, if there is one; also the layer that collects what is sent.
+    /// Sends to a collector, if there is one; also returns the layer that records the spans.
     pub(super) fn to<S>(
         endpoint: Option<&str>,
     ) -> anyhow::Result<(Self, Option<impl Layer<S> + Send + Sync + use<S>>)>
@@ -33,7 +33,7 @@ impl Telemetry {
     {
         let Some(endpoint) = endpoint else { return Ok((Self(None), None)) };
         if !endpoint.starts_with("http://") && !endpoint.starts_with("https://") {
-            let text = format!("--otlp-endpoint {endpoint:?} is no URL; write http://localhost:4318");
+            let text = format!("--otlp-endpoint {endpoint:?} is not a URL; write http://localhost:4318");
             return Err(Failure::Usage(text).into());
         }
         let exporter = SpanExporter::builder()
@@ -47,7 +47,7 @@ impl Telemetry {
             .with_batch_exporter(exporter)
             .with_resource(Resource::builder().with_service_name("sessile").build())
             .build();
-        // What the exporter itself does is not traced, or it would never end.
+        // The exporter's own requests are not traced: each export would cause the next.
         let own = EnvFilter::default().add_directive(LevelFilter::INFO.into());
         let quiet = ["hyper=off", "reqwest=off", "h2=off", "opentelemetry=off"];
         let filter = quiet.iter().fold(own, |filter, directive| {
@@ -58,7 +58,7 @@ impl Telemetry {
         Ok((Self(Some(provider)), Some(layer)))
     }
 
-    /// Sends what is left.
+    /// Sends the remaining spans.
     pub(super) async fn finish(self) {
         let Some(provider) = self.0 else { return };
         let finished = tokio::task::spawn_blocking(move || provider.shutdown()).await;
@@ -70,8 +70,8 @@ impl Telemetry {
     }
 }
 
-/// reqwest as the exporter wants it. The exporter has its own thread without a runtime, so requests
-/// are handed to ours.
+/// The HTTP client of the exporter. The exporter runs on a thread without a Tokio runtime, so
+/// requests are spawned on ours.
 #[derive(Debug)]
 struct Client {
     http: reqwest::Client,

@@ -1,13 +1,13 @@
-//! When the server is asked to stop.
+//! Graceful shutdown.
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Comes with the first SIGINT or SIGTERM; a second one ends the process at once.
-pub(super) async fn asked() {
+/// Returns at the first SIGINT or SIGTERM; a second one ends the process at once.
+pub(super) async fn requested() {
     let (Ok(mut interrupt), Ok(mut terminate)) =
         (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
     else {
-        tracing::error!("signals cannot be heard; kill the process to stop the server");
+        tracing::error!("cannot handle signals; kill the process to stop the server");
         return std::future::pending().await;
     };
     tokio::select! {
@@ -19,7 +19,7 @@ pub(super) async fn asked() {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }
-        tracing::warn!("asked to stop twice; stopping at once");
+        tracing::warn!("received a second signal; stopping at once");
         std::process::exit(130);
     });
 }

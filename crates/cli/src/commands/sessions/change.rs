@@ -6,8 +6,8 @@ use sessile_session::{EventWindow, Expect, SessionError, SessionService};
 
 use crate::args::{OutputArgs, SessionArgs, StoreArgs};
 use crate::output::Output;
-use crate::place::{Need, with_sessions};
-use crate::talk::say;
+use crate::stderr::say;
+use crate::store_url::{Need, with_sessions};
 
 /// The arguments of `sessions delete`.
 #[derive(Debug, Args)]
@@ -42,10 +42,10 @@ impl Delete {
 pub(crate) struct Fork {
     #[command(flatten)]
     session: SessionArgs,
-    /// Begin as the session was at this version, instead of now.
+    /// Fork the session as it was at this version, instead of the newest.
     #[arg(long, value_name = "VERSION")]
     at: Option<u64>,
-    /// The new session's id; one is made if it is left out.
+    /// The id of the new session; one is generated if it is left out.
     #[arg(long = "as", value_name = "ID")]
     new_id: Option<String>,
     #[command(flatten)]
@@ -83,7 +83,7 @@ impl Fork {
 pub(crate) struct Rewind {
     #[command(flatten)]
     session: SessionArgs,
-    /// The first invocation that is taken back; `sessions show` names them.
+    /// The first invocation to undo; `sessions show` lists them.
     #[arg(long, value_name = "INVOCATION")]
     before: String,
     #[command(flatten)]

@@ -12,12 +12,12 @@ use super::format::{FORMAT, Line, SessionLine};
 use crate::args::StoreArgs;
 use crate::exit::Failure;
 use crate::output::written;
-use crate::place::{Need, with_sessions};
 use crate::progress::Progress;
-use crate::talk::say;
+use crate::stderr::say;
+use crate::store_url::{Need, with_sessions};
 use crate::walk::Walk;
 
-/// Events that are read at a time.
+/// How many events are read at a time.
 const PAGE: u64 = 1_000;
 
 /// The arguments of `sessions export`.
@@ -35,7 +35,7 @@ pub(crate) struct Export {
     /// Write to this file, which must not exist yet, instead of standard output.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Leave out what sessions share: the state of applications and users.
+    /// Do not export shared state, that of applications and users.
     #[arg(long)]
     no_shared: bool,
     #[command(flatten)]
@@ -53,7 +53,7 @@ impl Export {
         let progress = Progress::counting("sessions exported");
         let mut exported = 0_u64;
         for key in self.chosen(service, &mut lines).await? {
-            // A session that is deleted meanwhile is not there to be exported.
+            // A session that was deleted since it was listed is skipped.
             if session(service, &key, &mut lines).await? {
                 exported += 1;
                 progress.advance(1);
@@ -68,7 +68,7 @@ impl Export {
         Ok(())
     }
 
-    /// The sessions to export. Writes what they share on the way: it comes first in a walk.
+    /// The sessions to export. Also writes the shared state, which comes first in the walk.
     async fn chosen(
         &self,
         service: &SessionService,
@@ -119,7 +119,7 @@ async fn shared(service: &SessionService, scope: ScopeKey, lines: &mut Lines) ->
     })
 }
 
-/// Writes a session as it is now, its events a page at a time; tells whether it is there.
+/// Writes a session and its events, a page at a time; returns whether it exists.
 async fn session(service: &SessionService, key: &SessionKey, lines: &mut Lines) -> anyhow::Result<bool> {
     let Some(now) = service.store().get(key, EventWindow::NONE).await? else { return Ok(false) };
     let initial = match &now.initial {
@@ -152,7 +152,7 @@ async fn session(service: &SessionService, key: &SessionKey, lines: &mut Lines) 
     Ok(true)
 }
 
-/// Where lines go.
+/// Writes lines to a file or to standard output.
 struct Lines(Box<dyn Write>);
 
 impl Lines {
@@ -164,7 +164,7 @@ impl Lines {
                 path.display()
             ))
             .into(),
-            _ => anyhow::Error::from(error).context(format!("cannot make the file {}", path.display())),
+            _ => anyhow::Error::from(error).context(format!("cannot create the file {}", path.display())),
         })?;
         Ok(Self(Box::new(BufWriter::new(made))))
     }

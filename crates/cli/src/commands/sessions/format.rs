@@ -1,8 +1,8 @@
-//! Sessions as JSON lines.
+//! The format of exported sessions: JSON lines.
 //!
-//! The first line names the format. Then come `appState` and `userState` lines, what sessions
-//! share; then each session: a `session` line, an `event` line for each event in the order of
-//! versions, and an `end` line, without which the session is not whole. Numbers keep every digit.
+//! The first line names the format. Then come `appState` and `userState` lines with the shared
+//! state; then each session: a `session` line, an `event` line for each event in the order of
+//! versions, and an `end` line, without which the session is incomplete. Numbers keep every digit.
 
 use serde::{Deserialize, Serialize};
 use sessile_session::{Event, SessionState, StateMap};
@@ -14,21 +14,21 @@ pub(super) const FORMAT: u32 = 1;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub(super) enum Line {
-    /// The first.
+    /// The first line of a file.
     SessileExport { format: u32 },
-    /// What all sessions of an application share, keys without prefix.
+    /// The state of an application, keys without prefix.
     AppState { app: String, state: StateMap },
-    /// What all sessions of a user share, keys without prefix.
+    /// The state of a user, keys without prefix.
     UserState { app: String, user: String, state: StateMap },
     /// A session begins.
     Session(SessionLine),
     /// One of its events.
     Event { version: u64, event: Box<Event> },
-    /// It is whole.
+    /// A session is complete.
     End { events: u64 },
 }
 
-/// What is known of a session beside its events.
+/// A session without its events.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct SessionLine {
@@ -39,14 +39,14 @@ pub(super) struct SessionLine {
     pub(super) update_time: f64,
     /// Its own state at version 0.
     pub(super) initial: StateMap,
-    /// Its own state now: what the events make of the initial one.
+    /// Its own state now: the initial one with the changes of all events.
     pub(super) state: StateMap,
 }
 
 /// A value that is written as a JSON object.
 pub(crate) struct AsMap<T>(T);
 
-/// What can be written as a JSON object.
+/// A type that can be written as a JSON object.
 pub(crate) trait Map: Sized {
     fn as_map(&self) -> AsMap<&Self> {
         AsMap(self)

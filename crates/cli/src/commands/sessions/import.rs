@@ -13,9 +13,9 @@ use sessile_state::Delta;
 use super::format::{FORMAT, Line, SessionLine};
 use crate::args::StoreArgs;
 use crate::exit::Failure;
-use crate::place::{Need, with_sessions};
 use crate::progress::Progress;
-use crate::talk::say;
+use crate::stderr::say;
+use crate::store_url::{Need, with_sessions};
 
 /// The arguments of `sessions import`.
 #[derive(Debug, Args)]
@@ -23,10 +23,10 @@ pub(crate) struct Import {
     /// The file that `sessions export` wrote; - is standard input.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Leave sessions that exist already as they are, and go on.
+    /// Skip sessions that exist already, instead of stopping there.
     #[arg(long)]
     skip_existing: bool,
-    /// Where application or user state has another value already, keep that, and go on.
+    /// Keep existing values of application and user state that differ, instead of stopping there.
     #[arg(long)]
     keep_shared: bool,
     #[command(flatten)]
@@ -55,7 +55,7 @@ impl Import {
     ) -> anyhow::Result<()> {
         while let Some(line) = lines.next()? {
             match line {
-                Line::SessileExport { .. } => {} // files may be joined
+                Line::SessileExport { .. } => {} // the head of a second file, if files were concatenated
                 Line::AppState { app, state } => {
                     self.shared(service, ScopeKey::App(app), state).await?;
                 }
@@ -92,7 +92,8 @@ impl Import {
         }
     }
 
-    /// A write of the keys that are not there, which is refused if one of them is there by then.
+    /// A write of the missing keys, which is refused if one of them is set by another writer
+    /// meanwhile.
     async fn missing(
         &self,
         service: &SessionService,
@@ -178,7 +179,7 @@ impl Lines {
         }
     }
 
-    /// The rest of a session.
+    /// Reads the events of a session, and checks that they result in its state.
     fn session(&mut self, line: SessionLine) -> anyhow::Result<RestoreSession> {
         let (mut events, mut state, mut version) = (Vec::<Event>::new(), line.initial.clone(), 0);
         loop {
@@ -202,7 +203,7 @@ impl Lines {
         }
         if let Some(key) = differing(&state, &line.state) {
             return Err(self.wrong(format!(
-                "the state key {key:?} of session {:?} is not what its events say; was the file edited?",
+                "the state key {key:?} of session {:?} does not agree with its events; was the file edited?",
                 line.id
             )));
         }
@@ -221,7 +222,7 @@ impl Lines {
     }
 }
 
-/// A key that one has and the other has not, or with another value.
+/// A key whose values differ, or that only one of the two has.
 fn differing<'a>(one: &'a StateMap, other: &'a StateMap) -> Option<&'a str> {
     let differs = |key: &&'a String| one.get(*key) != other.get(*key);
     one.keys().chain(other.keys()).find(differs).map(String::as_str)

@@ -7,8 +7,8 @@ use super::format::{AsMap, Map};
 use crate::args::{OutputArgs, StoreArgs};
 use crate::exit::Failure;
 use crate::output::Output;
-use crate::place::{Need, with_sessions};
-use crate::talk::{harmless, say};
+use crate::stderr::{harmless, say};
+use crate::store_url::{Need, with_sessions};
 use crate::{times, walk};
 
 /// The arguments of `sessions list`.
@@ -83,14 +83,14 @@ impl List {
         output.finish()?;
         if unreadable > 0 {
             bail!(Failure::Damaged(format!(
-                "{unreadable} of the sessions cannot be read; mend the rows that are named above, or delete the sessions"
+                "{unreadable} of the sessions cannot be read; repair the rows that are named above, or delete the sessions"
             )));
         }
         Ok(())
     }
 }
 
-/// A session without its events, as programs read it.
+/// A session without its events, as JSON.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Listed<'a> {

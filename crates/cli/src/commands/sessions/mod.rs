@@ -1,4 +1,4 @@
-//! `sessile sessions`: what was said, and where it is kept.
+//! `sessile sessions`: listing, changing, exporting and importing sessions.
 
 mod change;
 mod export;
@@ -13,17 +13,17 @@ use clap::Subcommand;
 pub(crate) enum Sessions {
     /// List sessions, the most recently changed first.
     List(list::List),
-    /// Show one session: what it knows, and its events.
+    /// Show one session: its state and its events.
     Show(show::Show),
     /// Delete a session and its events; application and user state stay.
     Delete(change::Delete),
-    /// Make a new session that begins as this one was at some version.
+    /// Create a new session from the state and events of this one at some version.
     Fork(change::Fork),
-    /// Take back everything since an invocation began; nothing is deleted.
+    /// Undo everything since an invocation began; no event is deleted.
     Rewind(change::Rewind),
     /// Write sessions with all events and state as JSON lines.
     Export(export::Export),
-    /// Read sessions that `export` wrote; none that exists is overwritten.
+    /// Import sessions that `export` wrote; existing sessions are never overwritten.
     Import(import::Import),
 }
 

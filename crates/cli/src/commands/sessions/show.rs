@@ -4,9 +4,9 @@ use sessile_session::{EventWindow, Session, SessionError, SessionEvent, SessionS
 
 use super::list::Listed;
 use crate::args::{OutputArgs, SessionArgs, StoreArgs};
-use crate::event_text::{changes, cut, said};
+use crate::event_text::{changes, cut, summary};
 use crate::output::Output;
-use crate::place::{Need, with_sessions};
+use crate::store_url::{Need, with_sessions};
 use crate::times;
 
 /// The arguments of `sessions show`.
@@ -59,7 +59,7 @@ fn show(session: &Session, output: &mut Output) -> anyhow::Result<()> {
 }
 
 fn row(event: &SessionEvent) -> [String; 5] {
-    let mut pieces = vec![cut(&said(event), 200)];
+    let mut pieces = vec![cut(&summary(event), 200)];
     pieces.extend(changes(&event.actions.state_delta).iter().map(|change| cut(change, 100)));
     pieces.retain(|piece| !piece.is_empty());
     [
@@ -71,7 +71,7 @@ fn row(event: &SessionEvent) -> [String; 5] {
     ]
 }
 
-/// A session as programs read it: as ADK's clients do, with its version, and those of its events.
+/// A session as JSON: the fields of ADK's API, and the versions of the session and its events.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Shown<'a> {

@@ -1,4 +1,4 @@
-//! `set` and `rm`: a key gets a value, or goes.
+//! `set` and `rm`.
 
 use std::io::Read;
 
@@ -25,7 +25,7 @@ pub(super) struct Given {
     /// The value as JSON; - reads it from standard input.
     #[arg(value_name = "VALUE", allow_hyphen_values = true)]
     value: String,
-    /// The value is a text, not JSON.
+    /// Take the value as text, not as JSON.
     #[arg(long)]
     text: bool,
 }
@@ -44,10 +44,10 @@ impl Given {
     }
 }
 
-/// What a text of the command line says as JSON.
+/// Parses an argument as JSON.
 pub(super) fn json(text: &str, advice: &str) -> anyhow::Result<SharedValue> {
     SharedValue::from_json(text.trim())
-        .map_err(|error| Failure::Usage(format!("the value is no JSON ({error}); {advice}")).into())
+        .map_err(|error| Failure::Usage(format!("the value is not JSON ({error}); {advice}")).into())
 }
 
 impl Set {

@@ -7,14 +7,14 @@ use super::target::{Owner, found};
 use crate::args::OutputArgs;
 use crate::event_text::cut;
 use crate::output::Output;
-use crate::place::{Need, with_sessions};
+use crate::store_url::{Need, with_sessions};
 
 /// The arguments of `state get`.
 #[derive(Debug, Args)]
 pub(crate) struct Get {
     #[command(flatten)]
     owner: Owner,
-    /// The key with its prefix; everything if it is left out.
+    /// The key with its prefix; all keys if it is left out.
     #[arg(value_name = "KEY")]
     key: Option<String>,
     /// Print a text as it is, without quotes.
@@ -54,7 +54,7 @@ impl Get {
     }
 }
 
-/// Everything that is known here, keys with their prefixes.
+/// The state of all scopes that the arguments name, keys with their prefixes.
 async fn everything(owner: &Owner, service: &SessionService) -> anyhow::Result<StateMap> {
     let mut state = StateMap::new();
     if let Some(key) = owner.session() {

@@ -9,7 +9,7 @@ use crate::args::OutputArgs;
 use crate::event_text::cut;
 use crate::exit::Failure;
 use crate::output::Output;
-use crate::place::{Need, with_sessions};
+use crate::store_url::{Need, with_sessions};
 use crate::times::shown;
 
 /// The arguments of `state history`.
@@ -46,7 +46,7 @@ impl History {
         };
         let name = Scope::of(key).1;
         let (mut changes, mut before) = (Vec::new(), self.before);
-        // A page of one key's changes may be short and not be the last.
+        // A page of the changes of one key may be short without being the last.
         while changes.len() < self.limit {
             let page = HistoryPage { before, limit: self.limit - changes.len() };
             let page = service.scope_history(&scope, Some(name), page).await?;
@@ -78,9 +78,9 @@ fn row(record: &ChangeRecord<'_>, key: &KeyChange<'_>) -> [String; 6] {
     [shown(record.time), record.version.to_string(), change(key), session, event, who]
 }
 
-/// `before -> after`; a part of a list or an object is told as its operation.
+/// `before -> after`, or the operation if the history does not hold the whole values.
 fn change(key: &KeyChange<'_>) -> String {
-    let told = |value: &Option<sessile_state::SharedValue>| match value {
+    let text = |value: &Option<sessile_state::SharedValue>| match value {
         Some(value) => cut(&value.to_string(), 60),
         None => "(absent)".to_owned(),
     };
@@ -88,8 +88,8 @@ fn change(key: &KeyChange<'_>) -> String {
         Some(operations) if key.partial => {
             cut(&serde_json::to_string(operations).unwrap_or_else(|_| "…".to_owned()), 120)
         }
-        _ if key.partial => format!("(unknown) -> {}", told(&key.after)),
-        _ => format!("{} -> {}", told(&key.before), told(&key.after)),
+        _ if key.partial => format!("(unknown) -> {}", text(&key.after)),
+        _ => format!("{} -> {}", text(&key.before), text(&key.after)),
     }
 }
 

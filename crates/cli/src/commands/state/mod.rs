@@ -1,5 +1,5 @@
-//! `sessile state`: what is known, in every scope. A key's prefix says whose it is: `app:`,
-//! `user:`, or none for the session's own.
+//! `sessile state`: reading and changing state. The prefix of a key is its scope: `app:`, `user:`,
+//! or none for the session's own.
 
 mod change;
 mod get;
@@ -11,7 +11,7 @@ use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum State {
-    /// Print a key's value as JSON, or everything that is known there.
+    /// Print the value of a key as JSON, or all keys.
     Get(get::Get),
     /// Print the versions of the scopes, for --if-version.
     Versions(get::Versions),
@@ -21,7 +21,7 @@ pub(crate) enum State {
     Set(change::Set),
     /// Remove a key; a change of a session is an event of its own.
     Rm(change::Remove),
-    /// Add to a number, whatever it is by then; an absent key counts as 0.
+    /// Add to the number that is stored when the change is committed; an absent key counts as 0.
     Add(operate::Add),
     /// Add items to the end of a list; an absent key counts as an empty list.
     Append(operate::Append),

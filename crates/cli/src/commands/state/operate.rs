@@ -1,5 +1,5 @@
-//! `add`, `append` and `union`: a value is computed from what is stored when it is committed, so
-//! that no writer overwrites another.
+//! `add`, `append` and `union`: the store computes the new value from the stored one during the
+//! commit, so that concurrent writers do not overwrite each other.
 
 use anyhow::Context;
 use clap::Args;
@@ -79,11 +79,11 @@ fn items(given: &SharedValue) -> String {
     if given.is_array() { given.to_string() } else { format!("[{given}]") }
 }
 
-/// Commits an operation, which is given as JSON, and prints the value that the key has since then.
+/// Commits an operation, given as JSON, and prints the new value.
 async fn operate(changed: &Changed, operation: &str) -> anyhow::Result<()> {
     let Changed { owner, key, if_version, .. } = changed;
     let target = owner.target(key)?;
-    let given = SharedValue::from_json(operation).context("an operation is made of JSON")?;
+    let given = SharedValue::from_json(operation).context("cannot build the operation as JSON")?;
     let change = Change::Operate(Operation::from_json(&given).map_err(Failure::Usage)?.into());
     let write = async |service: &SessionService| target.write(service, key, change, *if_version).await;
     let value = changed.with_sessions(write).await?;

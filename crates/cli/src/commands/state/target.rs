@@ -1,4 +1,4 @@
-//! Whose state it is, and how it is read and changed there.
+//! The owner of state (application, user or session), and how its state is read and changed.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use crate::agents::with_schemas;
 use crate::args::StoreArgs;
 use crate::exit::Failure;
 use crate::os_user::os_user;
-use crate::place::{Need, with_sessions};
+use crate::store_url::{Need, with_sessions};
 
-/// Whose state it is.
+/// The owner of the state.
 #[derive(Debug, Args)]
 pub(super) struct Owner {
     /// The application.
@@ -32,7 +32,7 @@ pub(super) struct Owner {
     pub(super) store: StoreArgs,
 }
 
-/// The key that is changed, and on which condition.
+/// The key to change, and on which condition.
 #[derive(Debug, Args)]
 pub(super) struct Changed {
     #[command(flatten)]
@@ -40,8 +40,7 @@ pub(super) struct Changed {
     /// The key with its prefix.
     #[arg(value_name = "KEY")]
     pub(super) key: String,
-    /// Only if the session, or the user's or application's state for a key of that, still has this
-    /// version.
+    /// Only if the scope of the key (application, user or session) still has this version.
     #[arg(long, value_name = "VERSION")]
     pub(super) if_version: Option<u64>,
     /// Check the change with the state_schema of the application in this folder, as `serve` does:
@@ -51,8 +50,8 @@ pub(super) struct Changed {
 }
 
 impl Changed {
-    /// Works with the sessions of the store, checked by the application's schema if a folder is
-    /// named.
+    /// Opens the store for `work`; changes are checked with the schema of the application if a
+    /// folder is named.
     pub(super) async fn with_sessions<T>(
         &self,
         work: impl AsyncFnOnce(&SessionService) -> anyhow::Result<T>,
@@ -64,7 +63,7 @@ impl Changed {
     }
 }
 
-/// Where the keys of one scope are.
+/// The scope that a key belongs to, with its address.
 pub(super) enum Target {
     Shared(ScopeKey),
     Session(SessionKey),
@@ -76,7 +75,7 @@ impl Owner {
         Some(SessionKey::from_stored(&self.app, self.user.as_ref()?, self.session.as_ref()?))
     }
 
-    /// The place of a key, if enough is said to find it.
+    /// The scope of a key; a usage error if the arguments do not name its owner.
     pub(super) fn target(&self, key: &str) -> anyhow::Result<Target> {
         let lacks = |what: &str| Failure::Usage(format!("{key:?} is a key of a {what}; add --{what}"));
         match Scope::of(key).0 {
@@ -107,8 +106,7 @@ impl Target {
         }
     }
 
-    /// Commits a change of a key, which has its prefix. Returns the value that the key has since
-    /// then.
+    /// Commits a change of a key, given with its prefix, and returns the new value.
     pub(super) async fn write(
         &self,
         service: &SessionService,

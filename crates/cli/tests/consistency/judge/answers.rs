@@ -85,7 +85,7 @@ fn check_etags(facts: &Facts<'_>, findings: &mut Findings) {
     let mut known = BTreeMap::new();
     for seen in &facts.views {
         let condition = seen.view.condition();
-        let state = (condition.place, condition.length);
+        let state = (condition.log_key, condition.length);
         let first = known.entry((seen.record.call.target, condition.etag)).or_insert_with(|| state.clone());
         if *first != state {
             findings.say(Anomaly::EtagReused, seen.record, format!("it is of {first:?} and of {state:?}"));

@@ -26,8 +26,8 @@ pub(crate) fn check(facts: &Facts<'_>, findings: &mut Findings) {
 /// The version of a session is the number of its events, and it comes with as many as were asked
 /// for.
 fn check_session(facts: &Facts<'_>, findings: &mut Findings, seen: &Seen<'_>) {
-    let (place, events) = (seen.view.place(Scope::Session), &seen.view.events);
-    let length = seen.lengths[&place];
+    let (log_key, events) = (seen.view.log_key(Scope::Session), &seen.view.events);
+    let length = seen.lengths[&log_key];
     if version(&seen.view.etag) != Some(length) {
         findings.say(Anomaly::Version, seen.record, format!("the session has {length} events"));
     }
@@ -41,7 +41,7 @@ fn check_session(facts: &Facts<'_>, findings: &mut Findings, seen: &Seen<'_>) {
         findings.say(Anomaly::Window, seen.record, text);
         return;
     }
-    for (event, token) in events.iter().rev().zip(facts.logs[&place].tokens[..length].iter().rev()) {
+    for (event, token) in events.iter().rev().zip(facts.logs[&log_key].tokens[..length].iter().rev()) {
         let Some(fate) = facts.fates.get(token.as_str()) else { continue };
         if let Some((anomaly, text)) = wrong(facts, fate, event) {
             findings.say(anomaly, seen.record, format!("the event of {token}: {text}"));

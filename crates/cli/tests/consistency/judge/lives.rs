@@ -6,7 +6,7 @@ use super::facts::Facts;
 use super::{Anomaly, Findings};
 use crate::change::Scope;
 use crate::history::{Kind, Record, Verdict};
-use crate::target::{Place, Target};
+use crate::target::{LogKey, Target};
 
 /// When an incarnation was there for sure: from the first end to the last start of all that saw it.
 struct Life<'h> {
@@ -17,10 +17,10 @@ struct Life<'h> {
 }
 
 pub(crate) fn check(facts: &Facts<'_>, findings: &mut Findings) {
-    let mut lives: BTreeMap<Place, Life<'_>> = BTreeMap::new();
+    let mut lives: BTreeMap<LogKey, Life<'_>> = BTreeMap::new();
     for seen in facts.views.iter().filter(|seen| seen.record.call.target.scope() == Scope::Session) {
         let record = seen.record;
-        let life = lives.entry(seen.view.place(Scope::Session)).or_insert_with(|| Life {
+        let life = lives.entry(seen.view.log_key(Scope::Session)).or_insert_with(|| Life {
             target: record.call.target,
             first_end: record.end,
             last_start: record.start,
@@ -36,7 +36,7 @@ pub(crate) fn check(facts: &Facts<'_>, findings: &mut Findings) {
         {
             check_deletion(findings, &lives, record);
             if let Some(condition) = condition {
-                check_condition(facts, findings, record, &condition.place);
+                check_condition(facts, findings, record, &condition.log_key);
             }
         }
     }
@@ -53,7 +53,7 @@ fn check_overlaps(findings: &mut Findings, mut lives: Vec<&Life<'_>>) {
 }
 
 /// No incarnation is there both before and after a deletion, unless the deletion is of another one.
-fn check_deletion(findings: &mut Findings, lives: &BTreeMap<Place, Life<'_>>, deletion: &Record) {
+fn check_deletion(findings: &mut Findings, lives: &BTreeMap<LogKey, Life<'_>>, deletion: &Record) {
     for life in lives.values().filter(|life| life.target == deletion.call.target) {
         if life.first_end < deletion.start && deletion.end < life.last_start {
             findings.say(
@@ -66,16 +66,16 @@ fn check_deletion(findings: &mut Findings, lives: &BTreeMap<Place, Life<'_>>, de
 }
 
 /// A deletion that requires a former incarnation is refused while its successor is there.
-fn check_condition(facts: &Facts<'_>, findings: &mut Findings, deletion: &Record, required: &Place) {
+fn check_condition(facts: &Facts<'_>, findings: &mut Findings, deletion: &Record, required: &LogKey) {
     let same_target = |record: &&Record| record.call.target == deletion.call.target;
     let records = || facts.history.records.iter().filter(same_target);
     for successor in facts.views.iter().filter(|seen| same_target(&seen.record)) {
         let seen = successor.record;
-        let place = successor.view.place(Scope::Session);
+        let log_key = successor.view.log_key(Scope::Session);
         let required_was_before = facts
             .views
             .iter()
-            .any(|other| other.view.place(Scope::Session) == *required && other.record.end < seen.start);
+            .any(|other| other.view.log_key(Scope::Session) == *required && other.record.end < seen.start);
         // No other deletion can have taken the successor away between its read and this deletion.
         let others = records().any(|other| {
             let deletes =
@@ -84,8 +84,8 @@ fn check_condition(facts: &Facts<'_>, findings: &mut Findings, deletion: &Record
             let end = if other.verdict() == Verdict::Unknown { u64::MAX } else { other.end };
             deletes && !std::ptr::eq(other, deletion) && end >= seen.start && other.start <= deletion.end
         });
-        if place != *required && required_was_before && seen.end < deletion.start && !others {
-            let text = format!("it requires {required:?}, and {place:?} was there");
+        if log_key != *required && required_was_before && seen.end < deletion.start && !others {
+            let text = format!("it requires {required:?}, and {log_key:?} was there");
             findings.say(Anomaly::OldEtag, deletion, text);
             return;
         }

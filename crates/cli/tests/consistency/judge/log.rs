@@ -1,4 +1,4 @@
-//! The one order in which the writes of a place were applied.
+//! The one order in which the writes of a log were applied.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -9,12 +9,12 @@ use super::facts::Fate;
 use crate::change::{LOG, Scope};
 use crate::history::Record;
 use crate::model::{State, applied};
-use crate::target::Place;
+use crate::target::LogKey;
 
 pub(crate) struct Log {
     /// The longest log that was read.
     pub(crate) tokens: Vec<String>,
-    /// `states[n]` is the place after its first n writes, without the log itself.
+    /// `states[n]` is the state after the first n writes, without the log itself.
     pub(crate) states: Vec<State>,
     /// Writes that could not be applied there, and why.
     pub(crate) impossible: Vec<(usize, String)>,
@@ -23,15 +23,15 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    pub(crate) fn new(place: &Place, tokens: Vec<String>, fates: &BTreeMap<&str, Fate<'_>>) -> Self {
+    pub(crate) fn new(log_key: &LogKey, tokens: Vec<String>, fates: &BTreeMap<&str, Fate<'_>>) -> Self {
         let fate = |token: &String| fates.get(token.as_str());
         let starts = tokens.iter().map(|token| fate(token).map_or(0, |fate| fate.start)).collect();
         let acknowledged = tokens.iter().map(|token| fate(token).map_or(u64::MAX, |fate| fate.acknowledged));
         let acknowledged = acknowledged.collect();
-        let (mut state, mut states, mut impossible) = (initial(place, fates), Vec::new(), Vec::new());
+        let (mut state, mut states, mut impossible) = (initial(log_key, fates), Vec::new(), Vec::new());
         for (position, token) in tokens.iter().enumerate() {
             states.push(state.clone());
-            let part = fate(token).and_then(|fate| fate.write.change.parts.get(&place.scope));
+            let part = fate(token).and_then(|fate| fate.write.change.parts.get(&log_key.scope));
             match part.map(|part| applied(part, &state)) {
                 Some(Ok(after)) => state = after,
                 Some(Err(why)) => impossible.push((position, why)),
@@ -74,9 +74,9 @@ impl Log {
 }
 
 /// A session begins with the state of its creation, everything else empty.
-fn initial(place: &Place, fates: &BTreeMap<&str, Fate<'_>>) -> State {
-    let born = place.owner.split_once('#').map_or("", |(_, born)| born);
-    let creation = fates.get(born).filter(|_| place.scope == Scope::Session);
+fn initial(log_key: &LogKey, fates: &BTreeMap<&str, Fate<'_>>) -> State {
+    let born = log_key.owner.split_once('#').map_or("", |(_, born)| born);
+    let creation = fates.get(born).filter(|_| log_key.scope == Scope::Session);
     creation
         .and_then(|fate| fate.write.change.parts.get(&Scope::Session))
         .map_or_else(State::new, |part| part.set.clone())

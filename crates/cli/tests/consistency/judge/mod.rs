@@ -70,7 +70,7 @@ anomalies! {
     DeniedYetDone,
     /// A write was applied twice.
     Twice,
-    /// Two logs of one place, neither of which is the beginning of the other.
+    /// Two reads of one log, neither of which is the beginning of the other.
     TwoHistories,
     /// An acknowledged write is nowhere.
     Lost,

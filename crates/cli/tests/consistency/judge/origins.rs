@@ -6,7 +6,7 @@ use super::facts::{Facts, Seen};
 use super::{Anomaly, Findings};
 use crate::change::Scope;
 use crate::history::Via;
-use crate::target::Place;
+use crate::target::LogKey;
 
 pub(crate) fn check(facts: &Facts<'_>, findings: &mut Findings) {
     for seen in &facts.views {
@@ -28,19 +28,19 @@ pub(crate) fn check(facts: &Facts<'_>, findings: &mut Findings) {
 }
 
 fn check_log(facts: &Facts<'_>, findings: &mut Findings, seen: &Seen<'_>, scope: Scope) {
-    let (place, tokens) = (seen.view.place(scope), seen.view.log(scope));
-    let known = &facts.logs[&place].tokens;
+    let (log_key, tokens) = (seen.view.log_key(scope), seen.view.log(scope));
+    let known = &facts.logs[&log_key].tokens;
     if known.iter().zip(&tokens).any(|(one, other)| one != other) {
-        let text = format!("{place:?} is {tokens:?}, in another read {known:?}");
+        let text = format!("{log_key:?} is {tokens:?}, in another read {known:?}");
         findings.say(Anomaly::TwoHistories, seen.record, text);
     }
     let mut before = BTreeSet::new();
     for token in &tokens {
         if !before.insert(token) {
-            findings.say(Anomaly::Twice, seen.record, format!("{token} is twice in {place:?}"));
+            findings.say(Anomaly::Twice, seen.record, format!("{token} is twice in {log_key:?}"));
         }
-        if let Some(anomaly) = origin(facts, token, &place) {
-            findings.say(anomaly, seen.record, format!("{token} is in {place:?}"));
+        if let Some(anomaly) = origin(facts, token, &log_key) {
+            findings.say(anomaly, seen.record, format!("{token} is in {log_key:?}"));
         }
     }
     if scope == Scope::Session && !facts.fates.contains_key(seen.view.born()) {
@@ -49,12 +49,12 @@ fn check_log(facts: &Facts<'_>, findings: &mut Findings, seen: &Seen<'_>, scope:
 }
 
 /// What is wrong with a token in a log.
-fn origin(facts: &Facts<'_>, token: &str, place: &Place) -> Option<Anomaly> {
+fn origin(facts: &Facts<'_>, token: &str, log_key: &LogKey) -> Option<Anomaly> {
     let Some(fate) = facts.fates.get(token) else { return Some(Anomaly::ThinAir) };
-    let born = place.owner.split_once('#').map_or("", |(_, born)| born);
-    let wrote_here = fate.call.target.place(place.scope, born) == *place
-        && fate.write.change.parts.contains_key(&place.scope)
-        && !(place.scope == Scope::Session && fate.write.via == Via::Create);
+    let born = log_key.owner.split_once('#').map_or("", |(_, born)| born);
+    let wrote_here = fate.call.target.log_key(log_key.scope, born) == *log_key
+        && fate.write.change.parts.contains_key(&log_key.scope)
+        && !(log_key.scope == Scope::Session && fate.write.via == Via::Create);
     if !wrote_here {
         Some(Anomaly::ThinAir)
     } else if fate.unknown || fate.acknowledged < u64::MAX {

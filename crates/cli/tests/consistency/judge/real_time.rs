@@ -5,47 +5,47 @@ use std::collections::BTreeMap;
 use super::facts::{Facts, Seen};
 use super::log::Log;
 use super::{Anomaly, Findings};
-use crate::target::Place;
+use crate::target::LogKey;
 
 pub(crate) fn check(facts: &Facts<'_>, findings: &mut Findings) {
-    let mut reads: BTreeMap<&Place, Vec<(usize, &Seen<'_>)>> = BTreeMap::new();
+    let mut reads: BTreeMap<&LogKey, Vec<(usize, &Seen<'_>)>> = BTreeMap::new();
     for seen in &facts.views {
-        for (place, length) in &seen.lengths {
-            reads.entry(place).or_default().push((*length, seen));
+        for (log_key, length) in &seen.lengths {
+            reads.entry(log_key).or_default().push((*length, seen));
         }
     }
-    for (place, reads) in reads {
-        let log = &facts.logs[place];
-        check_writes(facts, findings, place, log);
+    for (log_key, reads) in reads {
+        let log = &facts.logs[log_key];
+        check_writes(facts, findings, log_key, log);
         for (length, seen) in &reads {
-            check_read(findings, place, log, *length, seen);
+            check_read(findings, log_key, log, *length, seen);
         }
-        check_pairs(findings, place, reads);
+        check_pairs(findings, log_key, reads);
     }
 }
 
-fn check_writes(facts: &Facts<'_>, findings: &mut Findings, place: &Place, log: &Log) {
+fn check_writes(facts: &Facts<'_>, findings: &mut Findings, log_key: &LogKey, log: &Log) {
     for (position, token) in log.tokens.iter().enumerate() {
         let Some(fate) = facts.fates.get(token.as_str()) else { continue };
         if log.acknowledged_from(position + 1) < log.start(position) {
-            let text = format!("in {place:?} it is before a write that was acknowledged before it began");
+            let text = format!("in {log_key:?} it is before a write that was acknowledged before it began");
             findings.say(Anomaly::Order, fate.record, text);
         }
     }
 }
 
-fn check_read(findings: &mut Findings, place: &Place, log: &Log, length: usize, seen: &Seen<'_>) {
+fn check_read(findings: &mut Findings, log_key: &LogKey, log: &Log, length: usize, seen: &Seen<'_>) {
     if log.acknowledged_from(length) < seen.record.start {
-        let text = format!("{place:?} has {length} writes; one of the rest was acknowledged before");
+        let text = format!("{log_key:?} has {length} writes; one of the rest was acknowledged before");
         findings.say(Anomaly::StaleRead, seen.record, text);
     }
     if log.started_before(length) > seen.record.end {
-        let text = format!("{place:?} has {length} writes; one of them began later");
+        let text = format!("{log_key:?} has {length} writes; one of them began later");
         findings.say(Anomaly::Future, seen.record, text);
     }
 }
 
-fn check_pairs(findings: &mut Findings, place: &Place, reads: Vec<(usize, &Seen<'_>)>) {
+fn check_pairs(findings: &mut Findings, log_key: &LogKey, reads: Vec<(usize, &Seen<'_>)>) {
     let mut by_end: Vec<(u64, usize)> =
         reads.iter().map(|(length, seen)| (seen.record.end, *length)).collect();
     by_end.sort_unstable();
@@ -57,7 +57,7 @@ fn check_pairs(findings: &mut Findings, place: &Place, reads: Vec<(usize, &Seen<
             longest = longest.max(before);
         }
         if length < longest {
-            let text = format!("{place:?} has {length} writes, and had {longest} in a read before");
+            let text = format!("{log_key:?} has {length} writes, and had {longest} in a read before");
             findings.say(Anomaly::NonMonotonic, seen.record, text);
         }
     }

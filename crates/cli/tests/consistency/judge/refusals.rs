@@ -79,6 +79,6 @@ fn names_what_it_found(facts: &Facts<'_>, record: &Record, write: &Write) -> Opt
 
 fn had_another_version(facts: &Facts<'_>, record: &Record, write: &Write) -> bool {
     let Some(condition) = &write.condition else { return false };
-    let lengths = facts.logs.get(&condition.place).map(|log| log.lengths_during(record));
+    let lengths = facts.logs.get(&condition.log_key).map(|log| log.lengths_during(record));
     lengths.is_none_or(|mut lengths| lengths.any(|length| length != condition.length))
 }

@@ -7,7 +7,7 @@ use super::{Anomaly, Findings};
 use crate::change::LOG;
 use crate::history::short;
 use crate::model::same;
-use crate::target::Place;
+use crate::target::LogKey;
 
 pub(crate) fn check(facts: &Facts<'_>, findings: &mut Findings) {
     for seen in &facts.views {
@@ -19,13 +19,13 @@ pub(crate) fn check(facts: &Facts<'_>, findings: &mut Findings) {
 
 fn check_values(facts: &Facts<'_>, findings: &mut Findings, seen: &Seen<'_>) {
     for (scope, state) in &seen.view.states {
-        let place = seen.view.place(*scope);
-        let expected = &facts.logs[&place].states[seen.lengths[&place]];
+        let log_key = seen.view.log_key(*scope);
+        let expected = &facts.logs[&log_key].states[seen.lengths[&log_key]];
         let mut state = state.clone();
         state.remove(LOG);
         let (state, expected) = (state.into(), expected.clone().into());
         if !same(&state, &expected) {
-            let text = format!("{place:?} is {}, its log makes {}", short(&state), short(&expected));
+            let text = format!("{log_key:?} is {}, its log makes {}", short(&state), short(&expected));
             findings.say(Anomaly::Value, seen.record, text);
         }
     }
@@ -33,10 +33,11 @@ fn check_values(facts: &Facts<'_>, findings: &mut Findings, seen: &Seen<'_>) {
 
 /// A commit is in all the scopes that it changes, or in none.
 fn check_halves(facts: &Facts<'_>, findings: &mut Findings, seen: &Seen<'_>) {
-    for place in seen.lengths.keys() {
-        for token in &facts.logs[place].tokens {
+    for log_key in seen.lengths.keys() {
+        for token in &facts.logs[log_key].tokens {
             let spots = facts.spots[token].iter();
-            let mut shown = spots.filter_map(|(place, position)| Some(position < seen.lengths.get(place)?));
+            let mut shown =
+                spots.filter_map(|(log_key, position)| Some(position < seen.lengths.get(log_key)?));
             let first = shown.next();
             if shown.any(|other| Some(other) != first) {
                 findings.say(
@@ -53,9 +54,9 @@ fn check_halves(facts: &Facts<'_>, findings: &mut Findings, seen: &Seen<'_>) {
 /// A view, and the lengths of two logs in it.
 type Snapshot<'a> = (usize, usize, &'a Seen<'a>);
 
-/// Of two snapshots of the same two places, one is later in both.
+/// Of two snapshots of the same two logs, one is later in both.
 fn check_forks(facts: &Facts<'_>, findings: &mut Findings) {
-    let mut pairs: BTreeMap<(&Place, &Place), Vec<Snapshot<'_>>> = BTreeMap::new();
+    let mut pairs: BTreeMap<(&LogKey, &LogKey), Vec<Snapshot<'_>>> = BTreeMap::new();
     for seen in &facts.views {
         for (one, length) in &seen.lengths {
             for (other, other_length) in seen.lengths.range(one..).skip(1) {

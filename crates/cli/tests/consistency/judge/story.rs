@@ -10,7 +10,7 @@ use crate::change::{Change, LOG, Op, Part, Scope};
 use crate::history::{Call, History, Kind, Record, Via, Write};
 use crate::http::{Answer, Failure};
 use crate::model::{State, applied, same_or_absent};
-use crate::target::{CHURN, Condition, Place, Target};
+use crate::target::{CHURN, Condition, LogKey, Target};
 use crate::view::View;
 
 pub(crate) const KEPT: Target = Target::Session("ada", "one");
@@ -20,8 +20,8 @@ pub(crate) const DELETED: Target = Target::Session("ada", CHURN);
 pub(crate) struct Story {
     pub(crate) history: History,
     born: BTreeMap<Target, String>,
-    states: BTreeMap<Place, State>,
-    events: BTreeMap<Place, Vec<Value>>,
+    states: BTreeMap<LogKey, State>,
+    events: BTreeMap<LogKey, Vec<Value>>,
 }
 
 impl Story {
@@ -36,7 +36,7 @@ impl Story {
         self.born.insert(target, token.to_owned());
         let set: Map<_, _> =
             [("born".to_owned(), token.into()), ("stock".to_owned(), json!(1))].into_iter().collect();
-        self.states.insert(target.place(Scope::Session, token), set.clone());
+        self.states.insert(target.log_key(Scope::Session, token), set.clone());
         let part = Part { set, ..Part::default() };
         let change = Change { parts: [(Scope::Session, part)].into(), report: false };
         let answer = self.show(target, None);
@@ -61,7 +61,7 @@ impl Story {
     pub(crate) fn apply(&mut self, target: Target, write: Write) -> &mut Record {
         let (mut delta, mut overwrote) = (Map::new(), Map::new());
         for (scope, part) in &write.change.parts {
-            let state = self.states.entry(self.born_place(target, *scope)).or_default();
+            let state = self.states.entry(self.born_log_key(target, *scope)).or_default();
             for (name, read) in part.guards() {
                 if !same_or_absent(read, state.get(name)) {
                     let found = [("read", read.cloned()), ("found", state.get(name).cloned())];
@@ -79,7 +79,7 @@ impl Story {
             event["customMetadata"]["sessile:overwrote"] = overwrote.into();
         }
         if target.scope() == Scope::Session {
-            self.events.entry(self.born_place(target, Scope::Session)).or_default().push(event.clone());
+            self.events.entry(self.born_log_key(target, Scope::Session)).or_default().push(event.clone());
         }
         let mut answer = self.show(target, write.window);
         if write.via == Via::Event {
@@ -139,12 +139,12 @@ impl Story {
         self.last()
     }
 
-    fn born_place(&self, target: Target, scope: Scope) -> Place {
-        target.place(scope, self.born.get(&target).map_or("", String::as_str))
+    fn born_log_key(&self, target: Target, scope: Scope) -> LogKey {
+        target.log_key(scope, self.born.get(&target).map_or("", String::as_str))
     }
 
     fn show(&self, target: Target, window: Option<usize>) -> Answer {
-        let state = |scope| self.states.get(&self.born_place(target, scope)).cloned().unwrap_or_default();
+        let state = |scope| self.states.get(&self.born_log_key(target, scope)).cloned().unwrap_or_default();
         if target.scope() != Scope::Session {
             let body = state(target.scope());
             let etag = format!("\"{}\"", body.get(LOG).and_then(Value::as_array).map_or(0, Vec::len));
@@ -154,10 +154,10 @@ impl Story {
         for scope in Scope::ALL {
             all.extend(state(scope).into_iter().map(|(name, value)| (scope.key(&name), value)));
         }
-        let place = self.born_place(target, Scope::Session);
-        let events = self.events.get(&place).map_or(&[][..], Vec::as_slice);
+        let log_key = self.born_log_key(target, Scope::Session);
+        let events = self.events.get(&log_key).map_or(&[][..], Vec::as_slice);
         let shown = &events[events.len() - window.unwrap_or(events.len()).min(events.len())..];
-        let etag = format!("\"{}-{}\"", events.len(), place.owner);
+        let etag = format!("\"{}-{}\"", events.len(), log_key.owner);
         Answer { etag: Some(etag), ..answer(200, json!({ "state": all, "events": shown })) }
     }
 }

@@ -2,7 +2,7 @@
 //! back as events.
 
 use serde_json::json;
-use sessile_live::{Live, LiveError, LiveEvent, LiveHandle, ToolCall, ToolResponse};
+use sessile_live::{Live, LiveError, LiveEvent, LiveHandle, LiveToolCall, ToolResponse};
 use sessile_session::{Blob, Bytes, Content, Event, FunctionCall, FunctionResponse, Opaque, Part};
 use tokio::sync::mpsc;
 
@@ -241,7 +241,7 @@ pub(super) fn says(role: &str, part: Part) -> Content {
     Content { role: Some(role.to_owned()), parts: Some(vec![part]), ..Content::default() }
 }
 
-fn called(call: &ToolCall) -> Part {
+fn called(call: &LiveToolCall) -> Part {
     let args = call.args.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
     let call = FunctionCall {
         id: Some(call.id.clone()),

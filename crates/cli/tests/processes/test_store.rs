@@ -11,20 +11,23 @@ use crate::servers::new_schema;
 const V1: &str = include_str!("../../../sqlite/tests/support/v1.sql");
 
 /// Makes a new store.
-type New = fn() -> Place;
+type New = fn() -> TestStore;
 
 /// The kinds of stores by name. `./test quick` leaves out what has `on_postgres` in it.
-pub(crate) const PLACES: [(&str, New); 3] =
-    [("sqlite", Place::sqlite), ("sqlite_v1", Place::sqlite_v1), ("on_postgres", Place::postgres)];
+pub(crate) const STORES: [(&str, New); 3] = [
+    ("sqlite", TestStore::sqlite),
+    ("sqlite_v1", TestStore::sqlite_v1),
+    ("on_postgres", TestStore::postgres),
+];
 
 /// A new store, as long as the test runs.
-pub(crate) struct Place {
+pub(crate) struct TestStore {
     pub(crate) url: String,
     /// The folder of a file; it is removed when the test ends.
     _folder: Option<TempDir>,
 }
 
-impl Place {
+impl TestStore {
     fn sqlite() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder is made");
         let url = format!("sqlite:///{}", folder.path().join("shared.db").display());
@@ -32,11 +35,11 @@ impl Place {
     }
 
     fn sqlite_v1() -> Self {
-        let place = Self::sqlite();
-        let path = place.url.strip_prefix("sqlite:///").expect("the URL of a file");
+        let store = Self::sqlite();
+        let path = store.url.strip_prefix("sqlite:///").expect("the URL of a file");
         let connection = rusqlite::Connection::open(path).expect("the file opens");
         connection.execute_batch(V1).expect("the tables are made");
-        place
+        store
     }
 
     fn postgres() -> Self {

@@ -1,25 +1,25 @@
-//! What a live session changes between two commits.
+//! The changes of state between two commits.
 
 use std::sync::{Arc, Mutex};
 
 use sessile_session::OnOverwrite;
 use sessile_state::{Recorded, Recorder, State, StateSchema};
 
-use crate::shared::lock;
+use crate::lock::lock;
 
-/// Records the changes of a session's state, and joins those of its tools.
+/// Records the changes of a session's state, and merges those of its tools.
 pub(crate) struct Changes {
-    pub(super) recorder: Recorder,
-    pub(super) on_overwrite: OnOverwrite,
+    pub(crate) recorder: Recorder,
+    pub(crate) on_overwrite: OnOverwrite,
     schema: Option<Arc<StateSchema>>,
-    /// Changes that come before those that are being recorded, and must be committed before them: a
-    /// tool overwrote what they had written after it read the key, and only an event of its own can
-    /// tell that.
+    /// Changes that must be committed before the ones that are being recorded: a tool overwrote a
+    /// value of theirs after it had read the key, and only a separate event can report that
+    /// overwrite.
     earlier: Mutex<Vec<Recorded>>,
 }
 
 impl Changes {
-    pub(super) fn new(
+    pub(crate) fn new(
         recorder: Recorder,
         on_overwrite: OnOverwrite,
         schema: Option<Arc<StateSchema>>,
@@ -27,15 +27,15 @@ impl Changes {
         Self { recorder, on_overwrite, schema, earlier: Mutex::default() }
     }
 
-    /// Takes the changes since the last time, in the order in which they must be committed; the
+    /// Takes the changes since the last call, in the order in which they must be committed; the
     /// last may be empty.
-    pub(super) fn take(&self) -> (Vec<Recorded>, Recorded) {
+    pub(crate) fn take(&self) -> (Vec<Recorded>, Recorded) {
         let mut earlier = lock(&self.earlier);
         (std::mem::take(&mut earlier), self.recorder.take())
     }
 
-    /// The view of a tool: it keeps what the tool reads, and refuses at once what the schema does
-    /// not allow.
+    /// The view of a tool: it tracks the values that the tool reads, and checks writes against the
+    /// schema at once.
     pub(crate) fn view(&self, state: &State) -> State {
         let view = state.with_latest_read_tracking();
         match &self.schema {
@@ -44,9 +44,9 @@ impl Changes {
         }
     }
 
-    /// Commits what a tool changed. A key that it set after reading it may have been changed
-    /// meanwhile by another tool or a callback of this session: then the tool is refused, or the
-    /// overwrite is reported by the store.
+    /// Commits the changes of a tool. If another tool or a callback of this session changed a key
+    /// between the tool's read and its write, the commit is refused or the event reports the
+    /// overwrite, depending on `on_overwrite`.
     pub(crate) fn commit(&self, view: &State) -> Result<(), String> {
         let mut earlier = lock(&self.earlier);
         let changed = view.try_commit_unchanged().map_err(|error| error.to_string())?;
@@ -57,7 +57,7 @@ impl Changes {
             let names: Vec<String> = changed.iter().map(|key| format!("{key:?}")).collect();
             let (keys, were) = if names.len() == 1 { ("key", "was") } else { ("keys", "were") };
             return Err(format!(
-                "the state {keys} {} {were} changed since the tool read it; nothing that the tool wrote is kept; \
+                "the state {keys} {} {were} changed since the tool read it; the changes of the tool are discarded; \
                  read the current value, compute again, and retry",
                 names.join(" and ")
             ));

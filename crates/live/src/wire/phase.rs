@@ -1,18 +1,17 @@
 use std::fmt;
 
-/// What the connection is doing. The phase of the conversation is something else: see
-/// [`Phase`](crate::Phase).
+/// The phase of the connection. For the phases of the conversation see [`Phase`](crate::Phase).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum WirePhase {
-    /// There is none.
+    /// There is no connection.
     #[default]
     Disconnected,
-    /// It is being opened.
+    /// The connection is being opened.
     Connecting,
-    /// The setup was sent, the server has not agreed yet.
+    /// The setup was sent, and the server has not accepted it yet.
     SetupSent,
-    /// Open, and nobody speaks.
+    /// The connection is open, and neither side is speaking.
     Active,
     /// The user speaks.
     UserSpeaking,
@@ -22,7 +21,7 @@ pub enum WirePhase {
     Interrupted,
     /// The model waits for tools.
     ToolCallPending,
-    /// It is being closed.
+    /// The connection is being closed.
     Disconnecting,
 }
 

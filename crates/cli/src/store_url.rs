@@ -1,4 +1,4 @@
-//! Where things are kept, from the URLs that ADK's command line takes.
+//! The store of sessions that a URL names. The schemes are those of ADK's command line.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use sessile_session::{MemoryStore, SessionService, Store};
 use sessile_sqlite::{SqliteOptions, SqliteStore};
 
 use crate::exit::Failure;
-use crate::talk::{harmless, say};
+use crate::stderr::{harmless, say};
 
-/// A place where sessions are kept.
+/// The URL of a store of sessions, parsed.
 #[derive(Debug)]
-pub(crate) enum Place {
+pub(crate) enum StoreUrl {
     Memory,
     Sqlite(SqliteOptions),
     Postgres {
@@ -24,21 +24,21 @@ pub(crate) enum Place {
     },
 }
 
-/// What can be measured of a place at any moment.
+/// Reads the current values of the gauges of a store.
 pub(crate) type Gauges = Box<dyn Fn() -> Vec<Gauge> + Send + Sync>;
 
-/// What a command needs of a place.
+/// What a command needs of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// It reads or changes what is there already.
+    /// It reads or changes data that must exist already.
     Existing,
-    /// It may make a new file, or begin with nothing.
+    /// It may create a new file, or begin with an empty store.
     Any,
 }
 
-impl Place {
-    /// The place that a URL names.
-    pub(crate) fn of(url: &str) -> anyhow::Result<Self> {
+impl StoreUrl {
+    /// Parses a URL.
+    pub(crate) fn parse(url: &str) -> anyhow::Result<Self> {
         let (scheme, _) = url.split_once("://").ok_or_else(|| unknown(url))?;
         match scheme {
             "memory" => Ok(Self::Memory),
@@ -56,12 +56,12 @@ impl Place {
         }
     }
 
-    /// Opens the place, and makes or migrates its tables if need be.
+    /// Opens the store, and creates or migrates its tables if necessary.
     pub(crate) async fn open(&self, need: Need) -> anyhow::Result<Arc<dyn Store>> {
         Ok(self.open_measured(need).await?.0)
     }
 
-    /// [`open`](Self::open), and what can be measured of the place.
+    /// [`open`](Self::open), and the gauges of the store.
     pub(crate) async fn open_measured(&self, need: Need) -> anyhow::Result<(Arc<dyn Store>, Gauges)> {
         let nothing: Gauges = Box::new(Vec::new);
         let opened: Arc<dyn Store> = match self {
@@ -87,7 +87,8 @@ impl Place {
         Ok((opened, nothing))
     }
 
-    /// An error if this is a file that is not there: reading must not make one.
+    /// An error if this names a file that does not exist: a command that only reads must not create
+    /// one.
     pub(crate) fn must_exist(&self) -> anyhow::Result<()> {
         match self {
             Self::Sqlite(SqliteOptions { path, .. }) if !path.exists() => {
@@ -101,7 +102,7 @@ impl Place {
 const ADVICE: &str = "name another with --store (or SESSILE_STORE), or make it with `sessile db migrate`";
 
 /// Without user, password and options.
-impl fmt::Display for Place {
+impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Memory => f.write_str("memory://"),
@@ -118,18 +119,18 @@ pub(crate) async fn with_sessions<T>(
     need: Need,
     work: impl AsyncFnOnce(&SessionService) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let service = SessionService::over(Place::of(url)?.open(need).await?);
+    let service = SessionService::over(StoreUrl::parse(url)?.open(need).await?);
     let done = work(&service).await;
     closed(&service, done).await
 }
 
-/// Closes a store when the work with it is over. If both failed, the failure of the work is
-/// returned and the other is told.
+/// Closes a store after the work with it. If both the work and closing failed, the error of the
+/// work is returned and the other one is printed.
 pub(crate) async fn closed<T>(service: &SessionService, done: anyhow::Result<T>) -> anyhow::Result<T> {
     match (service.close().await, done) {
         (Ok(()), done) => done,
         (Err(error), Ok(_)) => {
-            Err(anyhow::Error::from(error).context("it is done, but the store cannot be closed"))
+            Err(anyhow::Error::from(error).context("the command succeeded, but the store cannot be closed"))
         }
         (Err(error), Err(failure)) => {
             say(format_args!("the store cannot be closed: {}", harmless(&error.to_string())));
@@ -152,11 +153,11 @@ fn pool_gauges(pool: PoolUse) -> Vec<Gauge> {
     ]
 }
 
-/// Says what can be named. A URL may hold a password, so only its scheme is repeated.
+/// Lists the URLs that are understood. A URL may hold a password, so only its scheme is repeated.
 fn unknown(url: &str) -> anyhow::Error {
     let given = match url.split_once("://") {
         Some((scheme, _)) => format!("there is no store for {scheme}://"),
-        None => format!("{url:?} is no URL"),
+        None => format!("{url:?} is not a URL"),
     };
     let known =
         "write sqlite:///relative.db, sqlite:////absolute.db, postgresql://user@host/database, or memory://";
