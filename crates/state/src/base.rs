@@ -12,19 +12,18 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
-use crate::delta::{Change, Delta};
+use crate::change::Change;
+use crate::delta::Delta;
 use crate::error::StateError;
 use crate::gate::{Gate, GateGuard, Why};
 use crate::journal::{Journal, as_keys};
-use crate::node::{Blocked, Key, Plan};
+use crate::key::Key;
 use crate::operation::Operations;
+use crate::plan::{Blocked, Plan};
 use crate::snapshot::{Index, Snapshot};
 use crate::sync::{Mutex, lock};
-use crate::table::{Inserted, Table};
+use crate::table::{Hash, Inserted, SHARDS, Table, shard_of};
 use crate::value::{SharedValue, Slot};
-
-/// How many shards a table has: a power of two, enough for the threads of one agent.
-pub(crate) const SHARDS: usize = 32;
 
 pub(crate) struct Base {
     /// Boxed, so that a delta view, which has none, stays small.
@@ -38,9 +37,6 @@ pub(crate) struct Base {
 /// Alone on its cache lines, so that two threads in two shards do not slow each other down.
 #[repr(align(128))]
 struct Shard(Gate<Table, Hash>);
-
-/// The hash of a key: it chooses the shard, finds the entry, and tells claims apart.
-type Hash = u64;
 
 type Locked<'a> = [Option<GateGuard<'a, Table, Hash>>; SHARDS];
 
@@ -73,7 +69,7 @@ impl Base {
     /// The value of `key`, or else that of `other`, as they are at one moment.
     pub(crate) fn get_either(&self, key: &str, other: &str) -> Option<Slot> {
         let (hash, other_hash) = (self.hash(key), self.hash(other));
-        let (place, other_place) = (place(hash), place(other_hash));
+        let (place, other_place) = (shard_of(hash), shard_of(other_hash));
         let first = self.shards[place.min(other_place)].0.lock();
         let second = (place != other_place).then(|| self.shards[place.max(other_place)].0.lock());
         let last = second.as_ref().unwrap_or(&first);
@@ -168,7 +164,7 @@ impl Base {
     /// Makes all changes at one moment, or none if a claim is in the way; `mine` if the claims
     /// of this thread are there for this very change.
     pub(crate) fn try_apply(&self, delta: &Delta, mine: bool) -> Result<(), Blocked> {
-        let shards = delta.entries().fold(0, |shards, (key, _)| shards | 1 << place(self.hash(key)));
+        let shards = delta.entries().fold(0, |shards, (key, _)| shards | 1 << shard_of(self.hash(key)));
         self.try_write_locked(self.lock_shards(shards), delta, mine)
     }
 
@@ -190,7 +186,7 @@ impl Base {
     fn try_write_locked(&self, mut shards: Locked<'_>, delta: &Delta, mine: bool) -> Result<(), Blocked> {
         for (key, _) in delta.entries() {
             let hash = self.hash(key);
-            if shards[place(hash)].as_ref().is_some_and(|table| table.claimed(&hash, mine)) {
+            if shards[shard_of(hash)].as_ref().is_some_and(|table| table.claimed(&hash, mine)) {
                 return Err(Blocked::Claimed);
             }
         }
@@ -201,7 +197,7 @@ impl Base {
             true => {
                 let value_of = |key: &str| {
                     let hash = self.hash(key);
-                    let table = shards[place(hash)].as_ref()?;
+                    let table = shards[shard_of(hash)].as_ref()?;
                     table.get(hash, key).cloned().map(SharedValue::from)
                 };
                 resolved = delta.resolved(value_of).map_err(Blocked::Refused)?;
@@ -214,7 +210,7 @@ impl Base {
         let mut index = lock(&self.index);
         for (key, change) in delta.entries() {
             let hash = self.hash(key);
-            let table = shards[place(hash)].as_mut().expect("the caller locks the shards of all keys");
+            let table = shards[shard_of(hash)].as_mut().expect("the caller locks the shards of all keys");
             match change {
                 Change::Set(value) => match table.insert(hash, key, value.clone().into(), &self.hasher) {
                     Inserted::Over(value) => old.push(value),
@@ -237,14 +233,14 @@ impl Base {
     /// because a closure that runs keeps the value that it was given as the one that was read.
     pub(crate) fn absorb(&self, values: BTreeMap<String, Option<SharedValue>>) {
         let values = as_keys(values);
-        let which = values.iter().fold(0, |shards, (key, _)| shards | 1 << place(self.hash(key)));
+        let which = values.iter().fold(0, |shards, (key, _)| shards | 1 << shard_of(self.hash(key)));
         let mut shards = self.lock_shards(which);
         let mut index = lock(&self.index);
         let Some(mut noted) = self.journal.noted() else { return };
         for (key, committed) in &values {
             let Some(shown) = noted.shown(key, committed) else { continue };
             let hash = self.hash(key);
-            let Some(table) = shards[place(hash)].as_mut() else { continue };
+            let Some(table) = shards[shard_of(hash)].as_mut() else { continue };
             match shown {
                 Some(value) => {
                     if let Inserted::New(key) = table.insert(hash, key, value.into(), &self.hasher) {
@@ -269,7 +265,7 @@ impl Base {
                 (Change::Remove, _) => noted.remove(key),
                 (Change::Operate(operations), Some(Change::Set(after))) => {
                     let hash = self.hash(key);
-                    let table = shards[place(hash)].as_ref();
+                    let table = shards[shard_of(hash)].as_ref();
                     let before = table.and_then(|table| table.get(hash, key)).cloned();
                     noted.operate(key, operations, before.map(SharedValue::from), after.clone());
                 }
@@ -304,11 +300,6 @@ impl Base {
     }
 
     fn shard(&self, hash: Hash) -> &Gate<Table, Hash> {
-        &self.shards[place(hash)].0
+        &self.shards[shard_of(hash)].0
     }
-}
-
-/// The shard of a hash, from bits that the table inside the shard does not use first.
-pub(crate) fn place(hash: Hash) -> usize {
-    (hash >> 40) as usize % SHARDS
 }

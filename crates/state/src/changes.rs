@@ -4,8 +4,8 @@ use std::ops::Bound::{Included, Unbounded};
 
 use smallvec::SmallVec;
 
-use crate::delta::Change;
-use crate::node::Key;
+use crate::change::Change;
+use crate::key::Key;
 
 /// What happens to keys, in key order. Few are a sorted list, which most deltas are; many are a
 /// tree, so that they can come in any order.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::prefix::{derived_name, joined};
+use crate::key::{derived_name, joined};
 use crate::state::State;
 use crate::value::SharedValue;
 

@@ -1,6 +1,6 @@
+use crate::not_json::NotJson;
 use crate::operation::OperationError;
-use crate::reducer::Reducer;
-use crate::schema::SchemaError;
+use crate::schema_error::SchemaError;
 
 /// Why a read or a write of [`State`](crate::State) was refused.
 ///
@@ -85,78 +85,16 @@ impl StateError {
         Self::Operation { key: key.to_owned(), source }
     }
 
-    pub(crate) fn reducer(key: &str, reducer: Reducer, change: &'static str) -> Self {
-        Self::Reducer { key: key.to_owned(), reducer: reducer.name(), change }
+    pub(crate) fn reducer(key: &str, reducer: &'static str, change: &'static str) -> Self {
+        Self::Reducer { key: key.to_owned(), reducer, change }
     }
 }
 
-/// The part of a value that has no JSON form.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{reason}{}", self.place())]
-pub struct NotJson {
-    /// Where in the value, as `.field[0]`; empty for the value itself.
-    path: String,
-    /// What is wrong there and what to do.
-    reason: String,
-}
-
-impl NotJson {
-    pub(crate) fn new(reason: impl Into<String>) -> Self {
-        Self { path: String::new(), reason: reason.into() }
+/// The value, or a panic with the error's text at the caller's line.
+#[track_caller]
+pub(crate) fn or_panic<T>(result: Result<T, StateError>) -> T {
+    match result {
+        Ok(value) => value,
+        Err(error) => panic!("{error}"),
     }
-
-    /// Prepends the place in the enclosing value, on the way out of it.
-    pub(crate) fn inside(mut self, place: &str) -> Self {
-        self.path.insert_str(0, place);
-        self
-    }
-
-    /// Where in the value the trouble is, as `.field[0]`; empty for the value itself.
-    pub fn path(&self) -> &str {
-        &self.path
-    }
-
-    /// At most 100 characters of the path.
-    fn place(&self) -> String {
-        match self.path.char_indices().nth(100) {
-            _ if self.path.is_empty() => String::new(),
-            Some((end, _)) => format!(" (at {}…)", &self.path[..end]),
-            None => format!(" (at {})", self.path),
-        }
-    }
-}
-
-impl serde::ser::Error for NotJson {
-    fn custom<T: std::fmt::Display>(message: T) -> Self {
-        Self::new(message.to_string())
-    }
-}
-
-/// What a type says about a value, without texts that come from the value.
-pub(crate) fn reason(error: &serde_json::Error) -> String {
-    without_texts(&error.to_string())
-}
-
-/// A message without texts that come from a value: what stands between quotes may be secret.
-pub(crate) fn without_texts(text: &str) -> String {
-    let text = match (text.find('"'), text.rfind('"')) {
-        (Some(start), Some(end)) if start < end => format!("{}…{}", &text[..=start], &text[end..]),
-        _ => text.to_owned(),
-    };
-    if text.chars().count() > 200 { text.chars().take(200).chain(['…']).collect() } else { text }
-}
-
-/// A type's name without module paths: `Option<String>` for `core::option::Option<…>`.
-pub(crate) fn short_name(full: &str) -> String {
-    let mut short = String::new();
-    for character in full.chars() {
-        short.push(character);
-        if short.ends_with("::") {
-            let start = short[..short.len() - 2]
-                .rfind(|c: char| !(c.is_alphanumeric() || c == '_'))
-                .map_or(0, |before| before + 1);
-            short.truncate(start);
-        }
-    }
-    short
 }

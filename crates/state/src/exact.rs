@@ -5,7 +5,8 @@ use serde::de::Error as _;
 use serde_json::value::RawValue;
 use serde_json::{Number, Value};
 
-use crate::to_json::MAX_DEPTH;
+/// How deep a value may be nested: reading and dropping values recurses.
+pub(crate) const MAX_DEPTH: usize = 200;
 
 /// A value that a [`Value`] cannot hold without rounding, and its text.
 pub(crate) struct Exact {

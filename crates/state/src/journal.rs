@@ -5,44 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::delta::{Change, Delta};
-use crate::node::{Key, Node};
+use crate::change::Change;
+use crate::delta::Delta;
+use crate::key::Key;
 use crate::operation::Operations;
-use crate::state::State;
 use crate::sync::{Mutex, MutexGuard, lock};
 use crate::value::SharedValue;
-
-/// Records what all handles of a state change and read, until it is dropped.
-///
-/// Changes are seen by all handles at once, as ever; the recording tells what they were *meant* to
-/// be: an addition stays an addition, and a key that was set after it was read has the value that
-/// it was computed from. So a state that lives longer than a delta view, and is shared by many
-/// tasks, can be committed to a store without losing the writes of others.
-///
-/// ```
-/// use serde_json::json;
-/// use sessile_state::State;
-///
-/// let state = State::new();
-/// state.set("name", "Ada");
-/// let recorder = state.record(|_| true).expect("no other recorder");
-/// state.add("points", 1);
-/// state.modify("name", String::new(), |name| format!("{name} Lovelace"));
-///
-/// let recorded = recorder.take();
-/// assert_eq!(serde_json::to_value(&recorded.delta).unwrap(), json!({
-///     "set": {"name": "Ada Lovelace"}, "ops": {"points": {"add": 1}},
-/// }));
-/// assert_eq!(recorded.reads["name"].as_ref().unwrap(), &json!("Ada"));
-///
-/// // What the store made of it: others had added 6.
-/// recorder.absorb([("points".to_owned(), Some(json!(7).into()))].into());
-/// assert_eq!(state.get("points"), Some(7));
-/// ```
-#[derive(Debug)]
-pub struct Recorder {
-    state: State,
-}
 
 /// What was recorded since the last time.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -52,58 +20,6 @@ pub struct Recorded {
     /// The keys that were read before they were set or removed, with the values that were read;
     /// `None` if the key was absent. A key that was set without being read is not among them.
     pub reads: BTreeMap<String, Option<SharedValue>>,
-}
-
-impl State {
-    /// Begins to record the changes and reads of the keys that `keep` wants, by all handles of this
-    /// state. `None` if it is being recorded already, or is a delta view, whose changes are pending
-    /// anyway.
-    pub fn record(&self, keep: fn(&str) -> bool) -> Option<Recorder> {
-        let Node::Base(base) = &*self.node else { return None };
-        base.journal.begin(keep).then(|| Recorder { state: self.clone() })
-    }
-
-    /// A handle of this state whose reads are not kept, by views and recorders: for what only
-    /// looks, and computes nothing that is written back.
-    pub fn without_read_tracking(&self) -> Self {
-        Self { is_quiet: true, ..self.clone() }
-    }
-}
-
-impl Recorder {
-    /// Takes what was recorded since the last time; the state stays as it is.
-    pub fn take(&self) -> Recorded {
-        self.with(Journal::take).unwrap_or_default()
-    }
-
-    /// Counts a key as read with this value, in place of what was read before.
-    pub fn mark_read(&self, key: &str, value: Option<SharedValue>) {
-        self.with(|journal| drop(lock(&journal.noted).reads.insert(key.to_owned(), value)));
-    }
-
-    /// Brings what is committed elsewhere into the state: the keys get these values, `None` is
-    /// absence. What was changed here since the last [`take`](Self::take) stays on top: operations
-    /// are applied to the new value, and a key that was set or removed keeps that. Nothing of it is
-    /// recorded.
-    pub fn absorb(&self, values: BTreeMap<String, Option<SharedValue>>) {
-        if let Node::Base(base) = &*self.state.node {
-            base.absorb(values);
-        }
-    }
-
-    fn with<R>(&self, work: impl FnOnce(&Journal) -> R) -> Option<R> {
-        match &*self.state.node {
-            Node::Base(base) => Some(work(&base.journal)),
-            Node::Overlay(_) => None,
-        }
-    }
-}
-
-/// Recording ends; what was not taken is forgotten.
-impl Drop for Recorder {
-    fn drop(&mut self) {
-        self.with(Journal::end);
-    }
 }
 
 /// What a base has noted. Its lock comes after those of shards and index.
@@ -128,7 +44,7 @@ pub(crate) struct Noted {
 }
 
 impl Journal {
-    fn begin(&self, keep: fn(&str) -> bool) -> bool {
+    pub(crate) fn begin(&self, keep: fn(&str) -> bool) -> bool {
         let mut noted = lock(&self.noted);
         if noted.keep.is_some() {
             return false;
@@ -138,12 +54,12 @@ impl Journal {
         true
     }
 
-    fn end(&self) {
+    pub(crate) fn end(&self) {
         self.is_on.store(false, Ordering::Release);
         *lock(&self.noted) = Noted::default();
     }
 
-    fn take(&self) -> Recorded {
+    pub(crate) fn take(&self) -> Recorded {
         let mut noted = lock(&self.noted);
         let delta = std::mem::take(&mut noted.delta);
         noted.under.clear();
@@ -158,6 +74,10 @@ impl Journal {
         }
         noted.reads_before = reads;
         Recorded { delta, reads: computed_from }
+    }
+
+    pub(crate) fn mark_read(&self, key: &str, value: Option<SharedValue>) {
+        lock(&self.noted).reads.insert(key.to_owned(), value);
     }
 
     /// What is noted, if the state is recorded.

@@ -1,39 +1,21 @@
 //! What a [`State`](crate::State) stands on: a base table, or a delta view over another node.
 
-use std::sync::Arc;
-
 use crate::base::Base;
 use crate::delta::Delta;
 use crate::error::StateError;
 use crate::gate::Why;
+use crate::key::Key;
 use crate::operation::Operations;
 use crate::overlay::Overlay;
+use crate::plan::{ATTEMPTS, Blocked, Plan};
 use crate::reducer::Reducer;
 use crate::snapshot::{Index, Snapshot};
 use crate::value::{SharedValue, Slot};
-
-/// A state key, shared by tables, indexes and deltas.
-pub(crate) type Key = Arc<str>;
 
 pub(crate) enum Node {
     Base(Base),
     Overlay(Overlay),
 }
-
-/// Decides a change of several keys from the state at that moment. It runs under the locks, so
-/// it is never user code, and may run again if a claim was in the way.
-pub(crate) type Plan<'a> = dyn FnMut(&Snapshot) -> Delta + 'a;
-
-/// Why a change of several keys was not made; nothing of it was.
-pub(crate) enum Blocked {
-    /// A claim must be released first.
-    Claimed,
-    /// An operation cannot be applied to what its key holds.
-    Refused(StateError),
-}
-
-/// How often a change whose keys are only known under the locks is tried again.
-pub(crate) const ATTEMPTS: usize = 1_000;
 
 /// Calls the same method on whichever node it is.
 macro_rules! both {

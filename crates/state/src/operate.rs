@@ -3,13 +3,15 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::error::{NotJson, StateError};
-use crate::key::StateKey;
+use crate::convert::json_of;
+use crate::error::{StateError, or_panic};
+use crate::message::type_of;
+use crate::not_json::NotJson;
 use crate::number::Addend;
 use crate::operation::{Operation, Operations};
 use crate::state::State;
-use crate::value::{SharedValue, type_of};
-use crate::write::{json_of, or_panic};
+use crate::state_key::StateKey;
+use crate::value::SharedValue;
 
 /// Operations.
 ///

@@ -6,10 +6,11 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Number, Value};
 
-use crate::error::NotJson;
-use crate::number::{self, Addend};
+use crate::message::type_of;
+use crate::not_json::NotJson;
+use crate::number::{self, Addend, OutOfRange};
 use crate::same::same_value;
-use crate::value::{SharedValue, once_each, type_of};
+use crate::value::{SharedValue, once_each};
 
 /// A change that is computed from the value that is stored when it is committed, not from the one
 /// that the caller read before. Operations of many writers commute or line up; none of them
@@ -75,6 +76,12 @@ pub enum OperationError {
         /// Whether the bound is the minimum.
         below: bool,
     },
+}
+
+impl From<OutOfRange> for OperationError {
+    fn from(OutOfRange(range): OutOfRange) -> Self {
+        Self::OutOfRange { range }
+    }
 }
 
 impl Operation {

@@ -5,11 +5,14 @@
 
 use std::sync::Arc;
 
-use crate::delta::{Change, Delta};
+use crate::change::Change;
+use crate::delta::Delta;
 use crate::error::StateError;
 use crate::gate::{Gate, GateGuard, Why};
-use crate::node::{ATTEMPTS, Blocked, Claimed, Key, Node, Plan};
+use crate::key::Key;
+use crate::node::{Claimed, Node};
 use crate::operation::{Operation, Operations};
+use crate::plan::{ATTEMPTS, Blocked, Plan};
 use crate::reads::{Reads, Seen};
 use crate::reducer::Reducer;
 use crate::snapshot::{Index, Snapshot};

@@ -9,7 +9,7 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 use serde_json::Value;
 
-use crate::error::without_texts;
+use crate::message::without_texts;
 use crate::value::SharedValue;
 
 /// Reads fields as those of a `T`. Fields that `T` has and that are not given are no mistake: a

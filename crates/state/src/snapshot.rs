@@ -7,11 +7,10 @@ use foldhash::fast::RandomState;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::base::{SHARDS, place};
-use crate::delta::{Change, Delta};
-use crate::node::Key;
-use crate::prefix::{derived_name, joined};
-use crate::table::Entries;
+use crate::change::Change;
+use crate::delta::Delta;
+use crate::key::{Key, derived_name, joined};
+use crate::table::{Entries, SHARDS, shard_of};
 use crate::value::SharedValue;
 
 /// A whole state as it was at one moment.
@@ -114,7 +113,7 @@ impl Snapshot {
             Some(Change::Operate(_)) => unreachable!("a snapshot holds what operations come to"),
             None => {
                 let hash = self.hasher.hash_one(key);
-                self.tables[place(hash)].get(hash, key).cloned().map(SharedValue::from)
+                self.tables[shard_of(hash)].get(hash, key).cloned().map(SharedValue::from)
             }
         }
     }

@@ -1,4 +1,3 @@
-use std::any::type_name;
 use std::fmt;
 use std::sync::Arc;
 
@@ -7,13 +6,14 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::base::Base;
-use crate::error::{StateError, reason, short_name};
+use crate::convert::read;
+use crate::error::StateError;
+use crate::key::{derived_name, joined};
 use crate::node::Node;
-use crate::prefix::{derived_name, joined};
 use crate::reducer::Reducers;
 use crate::schema::StateSchema;
 use crate::snapshot::{Index, Snapshot};
-use crate::value::{SharedValue, Slot, type_of};
+use crate::value::{SharedValue, Slot};
 
 /// What an agent knows: JSON values under text keys.
 ///
@@ -166,17 +166,6 @@ impl State {
             None => joined(derived_name(key)?, |derived| self.node.get_either(key, derived)),
         }
     }
-}
-
-/// Reads a stored value as a `T`.
-pub(crate) fn read<T: DeserializeOwned>(key: &str, slot: Slot) -> Result<T, StateError> {
-    let value = SharedValue::from(slot);
-    value.read().map_err(|error| StateError::WrongType {
-        key: key.to_owned(),
-        expected: short_name(type_name::<T>()),
-        found: type_of(&value),
-        reason: reason(&error),
-    })
 }
 
 impl Default for State {

@@ -8,11 +8,8 @@ use serde_json::map::Entry;
 use serde_json::value::Serializer as Plain;
 use serde_json::{Map, Value};
 
-use crate::error::NotJson;
-use crate::exact::exact;
-
-/// How deep a value may be nested: reading and dropping values recurses.
-pub(crate) const MAX_DEPTH: usize = 200;
+use crate::exact::{MAX_DEPTH, exact};
+use crate::not_json::NotJson;
 
 /// The JSON form of `value`.
 ///

@@ -9,8 +9,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Number, Value};
 
-use crate::error::NotJson;
 use crate::exact::{Exact, exact};
+use crate::not_json::NotJson;
+use crate::number;
 use crate::to_json::to_json;
 
 /// A JSON value that many readers share: cloning it never copies an object, an array or a text.
@@ -142,7 +143,7 @@ impl SharedValue {
     pub(crate) fn is_large_integer(&self) -> bool {
         let Value::Number(number) = &**self else { return false };
         let is_whole = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
-        crate::number::integer(number).is_none()
+        number::integer(number).is_none()
             && match self.exact_text() {
                 Some(text) => is_whole(text.get()),
                 None => is_whole(&number.to_string()),
@@ -261,18 +262,6 @@ impl From<Slot> for SharedValue {
             Slot::Exact(exact) => Self(Repr::Exact(exact)),
             scalar => Self(Repr::Inline(scalar.into_value())),
         }
-    }
-}
-
-/// The JSON type of a value with its article, for messages.
-pub(crate) fn type_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
     }
 }
 

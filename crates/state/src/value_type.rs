@@ -4,11 +4,11 @@ use std::fmt;
 use serde::de::DeserializeOwned;
 use serde_json::{Number, Value};
 
-use crate::error::{short_name, without_texts};
+use crate::message::{short_name, type_of, without_texts};
 use crate::number::{self, Addend, compare};
 use crate::operation::Operation;
 use crate::partial::check_fields;
-use crate::value::{SharedValue, type_of};
+use crate::value::SharedValue;
 
 /// The type that a schema declares for a key: a Rust type, or one that is known only when the
 /// program runs.

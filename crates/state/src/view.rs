@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::delta::{Change, Delta};
-use crate::error::StateError;
+use crate::change::Change;
+use crate::delta::Delta;
+use crate::error::{StateError, or_panic};
 use crate::node::Node;
 use crate::overlay::Overlay;
 use crate::state::State;
-use crate::write::or_panic;
 
 /// Delta views.
 impl State {

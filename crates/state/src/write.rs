@@ -6,10 +6,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::convert::{json_of, read};
 use crate::delta::Delta;
-use crate::error::StateError;
-use crate::state::{State, read};
-use crate::to_json::to_json;
+use crate::error::{StateError, or_panic};
+use crate::state::State;
 use crate::value::{SharedValue, Slot};
 
 /// Writes.
@@ -246,7 +246,7 @@ impl State {
         self.node.note_listing();
         self.check_removal(from)?;
         if let Some(reducer) = self.reducer(to) {
-            return Err(StateError::reducer(to, reducer, "a value that is moved from another key"));
+            return Err(StateError::reducer(to, reducer.name(), "a value that is moved from another key"));
         }
         while let Some(value) = self.node.get(from).map(SharedValue::from) {
             self.check(to, &value)?;
@@ -410,17 +410,4 @@ impl State {
             None => Ok(()),
         }
     }
-}
-
-/// The value, or a panic with the error's text at the caller's line.
-#[track_caller]
-pub(crate) fn or_panic<T>(result: Result<T, StateError>) -> T {
-    match result {
-        Ok(value) => value,
-        Err(error) => panic!("{error}"),
-    }
-}
-
-pub(crate) fn json_of<T: Serialize + ?Sized>(key: &str, value: &T) -> Result<Value, StateError> {
-    to_json(value).map_err(|source| StateError::NotJson { key: key.to_owned(), source })
 }
