@@ -16,8 +16,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a case panics if the contract is broken")]
 
-mod between;
 mod cases;
+mod failing_store;
 pub mod histories;
 pub mod tables;
 
@@ -29,7 +29,7 @@ use std::sync::Arc;
 use libtest_mimic::{Arguments, Trial};
 use sessile_session::{SessionService, Store};
 
-pub use between::{Between, Call};
+pub use failing_store::{Between, Call};
 
 /// Runs all cases on one kind of store; `new_store` makes the fresh store of each.
 pub fn run<F, Fut>(new_store: F) -> ExitCode

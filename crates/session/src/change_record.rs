@@ -6,7 +6,7 @@ use serde::Serialize;
 use sessile_state::{Change, Operations, SharedValue};
 
 use crate::scope_change::{ChangedBy, OverwriteNotes, ScopeChange};
-use crate::store::Version;
+use crate::version::Version;
 
 /// A change of shared state, key by key; its JSON is what the server and the command line tell.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -2,9 +2,8 @@ use std::collections::BTreeMap;
 
 use sessile_state::{OperationError, SharedValue};
 
-use crate::key::{InvalidId, SessionKey};
-use crate::scope_write::ScopeKey;
-use crate::store::Version;
+use crate::key::{InvalidId, ScopeKey, SessionKey};
+use crate::version::Version;
 
 /// The cause of an error, whatever it is.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use sessile_state::{Change, Delta, Scope, SharedValue, same_value};
 
-use crate::commit::{Commit, OnOverwrite, ScopeGuards};
+use crate::commit::Commit;
 use crate::error::SessionError;
 use crate::event::{Event, json_of};
+use crate::guard::{OnOverwrite, ScopeGuards};
+use crate::key::ScopeKey;
 use crate::scope_change::{OverwriteNotes, Undo};
-use crate::scope_write::{ScopeKey, ScopeWrite};
+use crate::scope_write::ScopeWrite;
 
 /// Finds the value that is stored under a name, without its prefix.
 pub type ValueOf<'a> = &'a dyn Fn(&str) -> Option<SharedValue>;

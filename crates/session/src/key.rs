@@ -2,6 +2,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use sessile_state::Scope;
+
 /// The address of a session. An id is unique only under its application and user, so nothing in
 /// Sessile takes a bare id. Cloning it copies no text.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -75,6 +77,71 @@ fn one_line(text: &str) -> Cow<'_, str> {
     }
     let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
     Cow::Owned(text.chars().map(escaped).collect())
+}
+
+/// State that sessions share.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ScopeKey {
+    /// Of an application.
+    App(String),
+    /// Of a user of an application.
+    User(String, String),
+}
+
+impl ScopeKey {
+    /// The application's state that a session sees.
+    pub fn app_of(key: &SessionKey) -> Self {
+        Self::App(key.app().to_owned())
+    }
+
+    /// The user's state that a session sees.
+    pub fn user_of(key: &SessionKey) -> Self {
+        Self::User(key.app().to_owned(), key.user().to_owned())
+    }
+
+    /// The application.
+    pub fn app(&self) -> &str {
+        match self {
+            Self::App(app) | Self::User(app, _) => app,
+        }
+    }
+
+    /// The scope of its keys.
+    pub fn scope(&self) -> Scope {
+        match self {
+            Self::App(_) => Scope::App,
+            Self::User(..) => Scope::User,
+        }
+    }
+}
+
+/// For messages: `application shop`, `user ada of application shop`.
+impl fmt::Display for ScopeKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::App(app) => write!(f, "application {app}"),
+            Self::User(app, user) => write!(f, "user {user} of application {app}"),
+        }
+    }
+}
+
+/// Where something is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Address {
+    /// State that sessions share.
+    Scope(ScopeKey),
+    /// A session.
+    Session(SessionKey),
+}
+
+impl Address {
+    /// The application that it belongs to.
+    pub fn app(&self) -> &str {
+        match self {
+            Self::Scope(ScopeKey::App(app) | ScopeKey::User(app, _)) => app,
+            Self::Session(key) => key.app(),
+        }
+    }
 }
 
 /// Whether this can be the name of an application.

@@ -1,6 +1,7 @@
 use crate::error::SessionError;
 use crate::key::SessionKey;
-use crate::store::{ListPlace, ListQuery, StateMap, StoredSession};
+use crate::state_map::StateMap;
+use crate::stored_session::StoredSession;
 
 /// A page of sessions as a store reads it, without their events.
 #[derive(Debug, Default)]
@@ -20,6 +21,35 @@ pub struct Unreadable {
     pub key: SessionKey,
     /// Why; names the row.
     pub error: SessionError,
+}
+
+/// Which sessions are listed, in the order of their last change.
+#[derive(Debug, Clone)]
+pub struct ListQuery {
+    /// Of this application.
+    pub app: String,
+    /// Of this user only.
+    pub user: Option<String>,
+    /// At most this many, and one at the least.
+    pub limit: usize,
+    /// The page ends before the session with which the states on it would take more bytes as JSON,
+    /// roughly; one session is always on it.
+    pub max_bytes: usize,
+    /// After this place.
+    pub after: Option<ListPlace>,
+    /// The most recently changed first; otherwise last.
+    pub newest_first: bool,
+}
+
+/// A place in a list of sessions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ListPlace {
+    /// When the session there was last changed.
+    pub update_time: f64,
+    /// Its user.
+    pub user: String,
+    /// Its id.
+    pub id: String,
 }
 
 /// Puts a page together from rows as they come, and knows when it is full. A store asks

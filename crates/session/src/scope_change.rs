@@ -11,8 +11,8 @@ use smallvec::SmallVec;
 
 use crate::event::Event;
 use crate::key::SessionKey;
-use crate::scope_write::ScopeWrite;
-use crate::store::{StateMap, Version};
+use crate::state_map::StateMap;
+use crate::version::Version;
 
 /// One change of the state of an application or a user.
 ///
@@ -100,12 +100,6 @@ impl ChangedBy {
     pub fn creation(key: &SessionKey) -> Self {
         let (user, session) = (key.user().into(), key.id().into());
         Self::Event { user, session, event: String::new(), author: None }
-    }
-
-    /// A write without a session.
-    pub fn request(write: &ScopeWrite) -> Self {
-        let principal = write.principal.clone();
-        Self::Request { request: write.request.clone(), principal }
     }
 
     /// Whether it is the write with this request id.

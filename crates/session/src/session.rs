@@ -5,9 +5,11 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 use sessile_state::{Delta, SharedValue, State, StateError, merge_scopes};
 
-use crate::commit::{Appended, Expect, Incarnation};
+use crate::commit::{Appended, Expect};
 use crate::key::SessionKey;
-use crate::store::{SessionEvent, StateMap, StoredSession, Version, apply};
+use crate::state_map::{StateMap, apply};
+use crate::stored_session::{SessionEvent, StoredSession};
+use crate::version::{Incarnation, Version};
 
 /// A session as it was when it was read.
 ///

@@ -3,27 +3,18 @@
 //! To write a store, implement [`Store`] and run `sessile-conformance` on it; the memory store
 //! is the shortest example. `docs/adding-a-store.md` walks through it.
 
-use std::collections::BTreeMap;
-use std::ops::Deref;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use sessile_state::{Change, Delta, SharedValue};
 
-use crate::commit::{Appended, Commit, Expect, Incarnation};
+use crate::commit::{Appended, Commit, Expect};
 use crate::error::SessionError;
-use crate::event::Event;
-use crate::key::SessionKey;
-use crate::page::StoredPage;
+use crate::key::{Address, ScopeKey, SessionKey};
+use crate::page::{ListQuery, StoredPage};
 use crate::scope_change::ScopeChange;
-use crate::scope_write::{ScopeKey, ScopeState, ScopeWrite, ScopeWritten};
-
-/// A revision: 0 at creation, one more with every event. Order and conflicts come from it, never
-/// from a clock.
-pub type Version = u64;
-
-/// Keys without prefix, and their values.
-pub type StateMap = BTreeMap<String, SharedValue>;
+use crate::scope_write::{ScopeState, ScopeWrite, ScopeWritten};
+use crate::stored_session::{NewSession, StoredSession};
+use crate::window::{ChangeWindow, EventWindow};
 
 /// A place where sessions are kept.
 ///
@@ -212,145 +203,6 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     }
 }
 
-/// A session to be.
-#[derive(Debug, Clone)]
-pub struct NewSession {
-    /// Where it will be.
-    pub key: SessionKey,
-    /// Tells it from sessions that had its address before. A store that sends a request again after
-    /// it lost the connection finds by it whether its first attempt created the session.
-    pub incarnation: Incarnation,
-    /// When it is made, in Unix seconds.
-    pub time: f64,
-    /// Its initial state (version 0).
-    pub session: StateMap,
-    /// Changes of application state; they may be operations.
-    pub app: Delta,
-    /// Changes of user state; they may be operations.
-    pub user: Delta,
-    /// Events that it starts with, in order, and what each changes of the session's state. They
-    /// hold no operations.
-    pub events: Vec<(Arc<Event>, Delta)>,
-    /// How large the state of a scope may become, in bytes of JSON.
-    pub max_scope_bytes: Option<usize>,
-}
-
-/// A session as a store has it.
-#[derive(Debug, Clone)]
-pub struct StoredSession {
-    /// Where it is.
-    pub key: SessionKey,
-    /// Tells it from sessions that had its address before.
-    pub incarnation: Incarnation,
-    /// How many events were ever appended.
-    pub version: Version,
-    /// How often the application's state was written.
-    pub app_version: Version,
-    /// How often the user's state was written.
-    pub user_version: Version,
-    /// When it was last changed, in Unix seconds.
-    pub update_time: f64,
-    /// Its own state.
-    pub session: Arc<StateMap>,
-    /// The application's state.
-    pub app: Arc<StateMap>,
-    /// The user's state.
-    pub user: Arc<StateMap>,
-    /// The session's own state at version 0, if it was kept.
-    pub initial: Option<Arc<StateMap>>,
-    /// The events of the window, in the order of their versions; stores may share them among
-    /// readers.
-    pub events: Arc<Vec<SessionEvent>>,
-}
-
-/// An event in its session.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SessionEvent {
-    /// The session's version since this event.
-    pub version: Version,
-    /// The event, shared by all who read it.
-    pub event: Arc<Event>,
-}
-
-impl Deref for SessionEvent {
-    type Target = Event;
-
-    fn deref(&self) -> &Event {
-        &self.event
-    }
-}
-
-/// Which events are read. Filters combine; the last `last` of those that pass are read.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct EventWindow {
-    /// At most this many, the last ones.
-    pub last: Option<usize>,
-    /// Not older than this, in Unix seconds.
-    pub after_time: Option<f64>,
-    /// Later than this version.
-    pub after_version: Option<Version>,
-    /// Not later than this version.
-    pub until_version: Option<Version>,
-}
-
-impl EventWindow {
-    /// All events.
-    pub const ALL: Self = Self { last: None, after_time: None, after_version: None, until_version: None };
-
-    /// No events.
-    pub const NONE: Self = Self { last: Some(0), ..Self::ALL };
-
-    /// The last few events.
-    pub const fn last(count: usize) -> Self {
-        Self { last: Some(count), ..Self::ALL }
-    }
-
-    /// Events that are not older than a time in Unix seconds.
-    pub const fn after_time(time: f64) -> Self {
-        Self { after_time: Some(time), ..Self::ALL }
-    }
-
-    /// Events later than a version.
-    pub const fn after_version(version: Version) -> Self {
-        Self { after_version: Some(version), ..Self::ALL }
-    }
-
-    /// Whether an event passes all filters but `last`.
-    pub fn admits(&self, event: &SessionEvent) -> bool {
-        self.after_time.is_none_or(|time| event.time() >= time)
-            && self.after_version.is_none_or(|version| event.version > version)
-            && self.until_version.is_none_or(|version| event.version <= version)
-    }
-}
-
-/// Which changes of shared state are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ChangeWindow {
-    /// Later than this version.
-    pub after: Version,
-    /// Not later than this version.
-    pub until: Option<Version>,
-    /// At most this many: the first in the order that is asked for.
-    pub limit: usize,
-    /// The oldest first; otherwise the newest.
-    pub oldest_first: bool,
-}
-
-impl ChangeWindow {
-    /// All changes, newest first.
-    pub const ALL: Self = Self::newest(usize::MAX);
-
-    /// The newest changes, newest first.
-    pub const fn newest(limit: usize) -> Self {
-        Self { after: 0, until: None, limit, oldest_first: false }
-    }
-
-    /// Whether a change passes both filters.
-    pub fn admits(&self, version: Version) -> bool {
-        version > self.after && self.until.is_none_or(|until| version <= until)
-    }
-}
-
 /// What one step of trimming did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrimmedChanges {
@@ -358,73 +210,6 @@ pub struct TrimmedChanges {
     pub removed: usize,
     /// The next step begins after this scope; `None` if all scopes were looked at.
     pub next: Option<ScopeKey>,
-}
-
-/// Which sessions are listed, in the order of their last change.
-#[derive(Debug, Clone)]
-pub struct ListQuery {
-    /// Of this application.
-    pub app: String,
-    /// Of this user only.
-    pub user: Option<String>,
-    /// At most this many, and one at the least.
-    pub limit: usize,
-    /// The page ends before the session with which the states on it would take more bytes as JSON,
-    /// roughly; one session is always on it.
-    pub max_bytes: usize,
-    /// After this place.
-    pub after: Option<ListPlace>,
-    /// The most recently changed first; otherwise last.
-    pub newest_first: bool,
-}
-
-/// A place in a list of sessions.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ListPlace {
-    /// When the session there was last changed.
-    pub update_time: f64,
-    /// Its user.
-    pub user: String,
-    /// Its id.
-    pub id: String,
-}
-
-/// Where something is stored.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Address {
-    /// State that sessions share.
-    Scope(ScopeKey),
-    /// A session.
-    Session(SessionKey),
-}
-
-impl Address {
-    /// The application that it belongs to.
-    pub fn app(&self) -> &str {
-        match self {
-            Self::Scope(ScopeKey::App(app) | ScopeKey::User(app, _)) => app,
-            Self::Session(key) => key.app(),
-        }
-    }
-}
-
-/// Applies the results of a commit to a scope's state: keys that are set, and keys that are
-/// removed.
-///
-/// # Panics
-///
-/// If the delta holds an operation, which committed events never do.
-pub fn apply(state: &mut StateMap, results: &Delta) {
-    for (key, change) in results.iter() {
-        match (change, state.get_mut(key)) {
-            (Change::Set(value), Some(held)) => *held = value.clone(),
-            (Change::Set(value), None) => drop(state.insert(key.to_owned(), value.clone())),
-            (Change::Remove, _) => drop(state.remove(key)),
-            (Change::Operate(_), _) => {
-                panic!("the operation on {key:?} was not computed before it was applied")
-            }
-        }
-    }
 }
 
 /// The time of a session's last change after an event: the event's own, or a moment later than

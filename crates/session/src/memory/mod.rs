@@ -16,13 +16,13 @@ use self::shared::{Shared, Source, Values};
 use crate::commit::{Appended, Commit, Expect};
 use crate::error::SessionError;
 use crate::evaluate::{evaluate, evaluate_scope};
-use crate::key::SessionKey;
-use crate::page::{PageWriter, StoredPage, json_bytes};
+use crate::key::{Address, ScopeKey, SessionKey};
+use crate::page::{ListQuery, PageWriter, StoredPage, json_bytes};
 use crate::scope_change::{ChangedBy, ScopeChange};
-use crate::scope_write::{ScopeKey, ScopeState, ScopeWrite, ScopeWritten};
-use crate::store::{
-    Address, ChangeWindow, EventWindow, ListQuery, NewSession, Store, StoredSession, TrimmedChanges,
-};
+use crate::scope_write::{ScopeState, ScopeWrite, ScopeWritten};
+use crate::store::{Store, TrimmedChanges};
+use crate::stored_session::{NewSession, StoredSession};
+use crate::window::{ChangeWindow, EventWindow};
 
 /// Keeps sessions in memory; they are gone with it. Events are shared with who reads them, not
 /// copied.

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use crate::store::ListPlace;
+use crate::page::ListPlace;
 
 /// A session under its application.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -10,12 +10,14 @@ use sessile_state::Delta;
 
 use super::place::{Name, Place};
 use super::shared::{Shared, Values};
-use crate::commit::{Answer, Appended, Incarnation, Scopes};
+use crate::commit::{Answer, Appended, Scopes};
 use crate::event::Event;
 use crate::key::SessionKey;
-use crate::store::{
-    EventWindow, NewSession, SessionEvent, StateMap, StoredSession, Version, next_update_time,
-};
+use crate::state_map::StateMap;
+use crate::store::next_update_time;
+use crate::stored_session::{NewSession, SessionEvent, StoredSession};
+use crate::version::{Incarnation, Version};
+use crate::window::EventWindow;
 
 pub(super) struct Row {
     pub(super) name: Arc<Name>,

@@ -10,7 +10,9 @@ use crate::event::Event;
 use crate::key::SessionKey;
 use crate::scope_change::{Before, ChangedBy, OverwriteNotes, ScopeChange, Undo};
 use crate::scope_write::ScopeState;
-use crate::store::{ChangeWindow, StateMap, Version, apply};
+use crate::state_map::{StateMap, apply};
+use crate::version::Version;
+use crate::window::ChangeWindow;
 
 /// State that sessions share.
 #[derive(Default)]

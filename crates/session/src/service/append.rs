@@ -6,13 +6,15 @@ use super::SessionService;
 use super::check::{Notes, prepared};
 use super::overwrites::{Overwrites, tell};
 use super::sameness::{LeftOut, is_same};
-use crate::commit::{Answer, Appended, Commit, Expect, Guards, OnOverwrite, Since};
+use crate::commit::{Answer, Appended, Commit, Expect, Since};
 use crate::error::SessionError;
 use crate::event::Event;
-use crate::key::SessionKey;
-use crate::scope_write::ScopeKey;
+use crate::guard::{Guards, OnOverwrite};
+use crate::key::{ScopeKey, SessionKey};
 use crate::session::Session;
-use crate::store::{EventWindow, SessionEvent, StoredSession, Version};
+use crate::stored_session::{SessionEvent, StoredSession};
+use crate::version::Version;
+use crate::window::EventWindow;
 
 /// What happens when the session was changed since it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

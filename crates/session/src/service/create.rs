@@ -4,12 +4,14 @@ use sessile_state::{Delta, StateError};
 
 use super::SessionService;
 use super::check::{Notes, checked, prepared, without_operations};
-use crate::commit::Incarnation;
 use crate::error::SessionError;
 use crate::event::Event;
 use crate::key::SessionKey;
 use crate::session::Session;
-use crate::store::{EventWindow, NewSession, StateMap, apply};
+use crate::state_map::{StateMap, apply};
+use crate::stored_session::NewSession;
+use crate::version::Incarnation;
+use crate::window::EventWindow;
 
 /// A session to be.
 #[derive(Debug, Clone, Default)]

@@ -7,12 +7,15 @@ use sessile_state::Delta;
 
 use super::SessionService;
 use super::append::Append;
-use crate::commit::{Answer, Expect, Incarnation, Since};
+use crate::commit::{Answer, Expect, Since};
 use crate::error::SessionError;
 use crate::event::{Event, EventActions};
 use crate::key::SessionKey;
 use crate::session::Session;
-use crate::store::{EventWindow, SessionEvent, StateMap, StoredSession, Version, apply};
+use crate::state_map::{StateMap, apply};
+use crate::stored_session::{SessionEvent, StoredSession};
+use crate::version::{Incarnation, Version};
+use crate::window::EventWindow;
 
 /// A rewind that is prepared: [`SessionService::prepare_rewind`].
 #[derive(Debug)]
@@ -123,7 +126,7 @@ impl SessionService {
         check_version(&stored, version)?;
         let new_key = SessionKey::new(key.app(), key.user(), &self.id_or_new(new_id))?;
         let events = stored.events.iter().filter(|event| event.version <= version);
-        let new = crate::store::NewSession {
+        let new = crate::stored_session::NewSession {
             key: new_key,
             incarnation: Incarnation::random(),
             time: self.clock.now(),

@@ -1,9 +1,8 @@
 use super::SessionService;
 use crate::error::SessionError;
 use crate::key::{check_app, check_user};
-use crate::page::Unreadable;
+use crate::page::{ListPlace, ListQuery, Unreadable};
 use crate::session::Session;
-use crate::store::{ListPlace, ListQuery};
 
 /// Which sessions are listed.
 #[derive(Debug, Clone, Default)]

@@ -36,11 +36,13 @@ pub use watch::Watch;
 pub use write::StateWrite;
 
 use crate::clock::{Clock, Ids, RandomIds, SystemClock};
-use crate::commit::{Expect, OnOverwrite};
+use crate::commit::Expect;
 use crate::error::SessionError;
+use crate::guard::OnOverwrite;
 use crate::key::SessionKey;
 use crate::session::Session;
-use crate::store::{EventWindow, Store};
+use crate::store::Store;
+use crate::window::EventWindow;
 use overwrites::Warnings;
 use retention::Trimming;
 use watchers::Watchers;

@@ -4,8 +4,8 @@ use sessile_state::{Change, Delta, Scope, StateSchema};
 
 use super::SessionService;
 use super::append::Append;
-use crate::commit::Guards;
 use crate::error::SessionError;
+use crate::guard::Guards;
 
 impl SessionService {
     /// An append with operations in the place of what it sets of keys that have a reducer in the

@@ -3,12 +3,13 @@ use std::sync::Arc;
 
 use super::SessionService;
 use super::check::{Notes, checked, prepared, without_operations};
-use crate::commit::Incarnation;
 use crate::error::SessionError;
 use crate::event::Event;
 use crate::key::SessionKey;
 use crate::session::Session;
-use crate::store::{NewSession, StateMap};
+use crate::state_map::StateMap;
+use crate::stored_session::NewSession;
+use crate::version::Incarnation;
 
 /// A session that was elsewhere before, as it was.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::SessionService;
 use crate::error::SessionError;
-use crate::scope_write::ScopeKey;
+use crate::key::ScopeKey;
 use crate::store::TrimmedChanges;
 
 /// How long changes of shared state are kept, unless a service is told otherwise.

@@ -5,9 +5,12 @@ use std::sync::Arc;
 use super::SessionService;
 use super::write::check_scope;
 use crate::error::{SessionError, doing};
+use crate::key::ScopeKey;
 use crate::scope_change::ScopeChange;
-use crate::scope_write::{ScopeKey, ScopeState};
-use crate::store::{ChangeWindow, StateMap, Version};
+use crate::scope_write::ScopeState;
+use crate::state_map::StateMap;
+use crate::version::Version;
+use crate::window::ChangeWindow;
 
 /// A part of the history of shared state, newest first.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -10,9 +10,11 @@ use tokio::sync::Notify;
 use super::SessionService;
 use super::watchers::Watchers;
 use crate::error::SessionError;
+use crate::key::ScopeKey;
 use crate::scope_change::ScopeChange;
-use crate::scope_write::ScopeKey;
-use crate::store::{ChangeWindow, Store, Version};
+use crate::store::Store;
+use crate::version::Version;
+use crate::window::ChangeWindow;
 
 /// The changes of the state of an application or a user, one after the other, each after its commit
 /// and in the order of versions, whichever program made it. Changes that are no longer kept are

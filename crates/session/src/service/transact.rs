@@ -5,12 +5,14 @@ use sessile_state::{Reads, State};
 use super::SessionService;
 use super::append::Append;
 use super::check::checked;
-use crate::commit::{Answer, Expect, Guards, OnOverwrite};
+use crate::commit::{Answer, Expect};
 use crate::error::{BoxError, SessionError};
 use crate::event::Event;
+use crate::guard::{Guards, OnOverwrite};
 use crate::key::SessionKey;
 use crate::session::Session;
-use crate::store::{EventWindow, Version};
+use crate::version::Version;
+use crate::window::EventWindow;
 
 /// How often a transaction is tried before the conflict is reported.
 const ATTEMPTS: u32 = 10_000;

@@ -7,10 +7,12 @@ use tokio::sync::Notify;
 
 use super::SessionService;
 use super::watchers::Watchers;
-use crate::commit::Incarnation;
 use crate::error::SessionError;
 use crate::key::SessionKey;
-use crate::store::{EventWindow, SessionEvent, Store, Version};
+use crate::store::Store;
+use crate::stored_session::SessionEvent;
+use crate::version::{Incarnation, Version};
+use crate::window::EventWindow;
 
 /// The changes of a session, one event after the other, each after its commit and in the order of
 /// versions, whichever process made it.

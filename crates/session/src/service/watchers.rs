@@ -8,8 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::key::SessionKey;
-use crate::scope_write::ScopeKey;
+use crate::key::{ScopeKey, SessionKey};
 
 /// Who is told of commits in this process.
 #[derive(Default)]

@@ -6,11 +6,12 @@ use sessile_state::{Change, Delta, Scope, StateSchema, same_json};
 
 use super::SessionService;
 use super::check::checked;
-use crate::commit::Guards;
 use crate::error::SessionError;
-use crate::key::{check_app, check_event, check_user};
-use crate::scope_write::{ScopeKey, ScopeState, ScopeWrite, ScopeWritten};
-use crate::store::{StateMap, Version};
+use crate::guard::Guards;
+use crate::key::{ScopeKey, check_app, check_event, check_user};
+use crate::scope_write::{ScopeState, ScopeWrite, ScopeWritten};
+use crate::state_map::StateMap;
+use crate::version::Version;
 
 /// A change of the state that sessions share.
 #[derive(Debug, Clone)]
