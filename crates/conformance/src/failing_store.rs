@@ -1,5 +1,6 @@
 //! A store that fails or waits when a test wants it to.
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -72,6 +73,12 @@ impl Between {
         Fut: Future<Output = Result<(), SessionError>> + Send + 'static,
     {
         Self { store, before: Box::new(move |call| Box::pin(before(call))) }
+    }
+}
+
+impl fmt::Debug for Between {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Between").finish_non_exhaustive()
     }
 }
 

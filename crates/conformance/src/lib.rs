@@ -21,6 +21,7 @@ mod failing_store;
 pub mod histories;
 pub mod tables;
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::process::ExitCode;
@@ -44,6 +45,12 @@ where
 #[derive(Default)]
 pub struct Suite {
     trials: Vec<Trial>,
+}
+
+impl fmt::Debug for Suite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Suite").field("cases", &self.trials.len()).finish()
+    }
 }
 
 impl Suite {

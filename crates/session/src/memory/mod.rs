@@ -3,6 +3,7 @@ mod row;
 mod shared;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::mem::take;
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -50,6 +51,13 @@ struct User {
     shared: Shared,
     sessions: BTreeMap<String, Row>,
     by_time: BTreeSet<Place>,
+}
+
+/// Without its content: state and events may hold secrets.
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryStore").finish_non_exhaustive()
+    }
 }
 
 impl MemoryStore {

@@ -18,6 +18,7 @@ mod watchers;
 mod write;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,6 +68,17 @@ pub struct SessionService {
     /// How long changes of shared state are kept; `None` is for ever.
     history_kept: Option<Duration>,
     trimming: Arc<Trimming>,
+}
+
+impl fmt::Debug for SessionService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionService")
+            .field("poll_interval", &self.poll_interval)
+            .field("max_scope_bytes", &self.max_scope_bytes)
+            .field("on_overwrite", &self.on_overwrite)
+            .field("history_kept", &self.history_kept)
+            .finish_non_exhaustive()
+    }
 }
 
 impl SessionService {

@@ -1,6 +1,7 @@
 //! Watching shared state.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,6 +57,13 @@ impl SessionService {
             poll_interval: self.poll_interval,
             watchers: self.watchers.clone(),
         }
+    }
+}
+
+impl fmt::Debug for ScopeWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("ScopeWatch");
+        shown.field("scope", &self.scope).field("seen", &self.seen).finish_non_exhaustive()
     }
 }
 

@@ -1,4 +1,5 @@
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,6 +45,12 @@ impl SessionService {
             notify: self.watchers.sessions.enter(key),
             watchers: self.watchers.clone(),
         }
+    }
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch").field("key", &self.key).field("seen", &self.seen).finish_non_exhaustive()
     }
 }
 
