@@ -1,4 +1,4 @@
-//! Parts of a state, and what became of them.
+//! Parts of a state, and how they changed.
 
 use std::collections::BTreeMap;
 

@@ -31,7 +31,7 @@ use crate::value::SharedValue;
 /// ```
 #[derive(Clone, Default)]
 pub struct Delta {
-    /// `None` if nothing changes: most deltas of a scope are empty, and cost nothing then.
+    /// `None` if nothing changes. Most deltas of a scope are empty, and then need no allocation.
     changes: Option<Arc<Changes>>,
 }
 
@@ -87,12 +87,12 @@ impl Delta {
         self.entries().any(|(_, change)| matches!(change, Change::Operate(_)))
     }
 
-    /// Sets a key, in place of what the delta said about it.
+    /// Sets a key, replacing any change of it in the delta.
     pub fn set(&mut self, key: impl AsRef<str>, value: impl Into<SharedValue>) {
         self.insert(key.as_ref().into(), Change::Set(value.into()));
     }
 
-    /// Removes a key, in place of what the delta said about it.
+    /// Removes a key, replacing any change of it in the delta.
     pub fn remove(&mut self, key: impl AsRef<str>) {
         self.insert(key.as_ref().into(), Change::Remove);
     }
@@ -128,7 +128,7 @@ impl Delta {
         self.operate(key, Operation::union(items));
     }
 
-    /// Operates on a key, after what the delta does to it already.
+    /// Operates on a key, after any change of it that is already in the delta.
     ///
     /// # Panics
     ///
@@ -138,7 +138,7 @@ impl Delta {
         or_panic(self.try_operate(key, operations));
     }
 
-    /// Operates on a key, after what the delta does to it already.
+    /// Operates on a key, after any change of it that is already in the delta.
     ///
     /// # Errors
     ///
@@ -152,12 +152,13 @@ impl Delta {
         self.compose(key.as_ref().into(), &Change::Operate(operations.into()))
     }
 
-    /// Adds the changes of another delta, each after what this one does to its key.
+    /// Adds the changes of another delta, each after any change of its key that is already in this
+    /// one.
     ///
     /// # Errors
     ///
     /// [`StateError::Operation`] if this delta sets a key to a value that an operation of the other
-    /// cannot be applied to; this one is as it was then.
+    /// cannot be applied to; this delta is then unchanged.
     pub fn merge(&mut self, later: &Self) -> Result<(), StateError> {
         let mut merged = self.clone();
         for (key, change) in later.entries() {
@@ -167,8 +168,7 @@ impl Delta {
         Ok(())
     }
 
-    /// The delta with its operations replaced by what they come to: only sets and removals are
-    /// left.
+    /// The delta with its operations replaced by their results: only sets and removals are left.
     ///
     /// # Errors
     ///
@@ -189,7 +189,7 @@ impl Delta {
         changes.into_iter().collect::<Changes>().into()
     }
 
-    /// The same keys with other changes, the first error instead.
+    /// The same keys with other changes, or the first error.
     ///
     /// # Errors
     ///
@@ -218,14 +218,14 @@ impl Delta {
         }
     }
 
-    /// Keeps the changes of the keys that `keep` wants.
+    /// Keeps the changes of the keys for which `keep` returns true.
     pub fn retain(&mut self, keep: impl FnMut(&str) -> bool) {
         if let Some(changes) = &mut self.changes {
             Arc::make_mut(changes).retain(keep);
         }
     }
 
-    /// Makes a change after what the delta does to the key already.
+    /// Makes a change after any change of the key that is already in the delta.
     pub(crate) fn compose(&mut self, key: Key, change: &Change) -> Result<(), StateError> {
         let both = match self.get(&key) {
             Some(earlier) => earlier.then(change).map_err(|source| StateError::operation(&key, source))?,
@@ -261,7 +261,7 @@ impl From<Changes> for Delta {
     }
 }
 
-/// By what changes: a delta that was emptied equals one that was never filled.
+/// Compares the changes: a delta that was emptied equals a new one.
 impl PartialEq for Delta {
     fn eq(&self, other: &Self) -> bool {
         self.len() == other.len() && self.entries().eq(other.entries())

@@ -4,16 +4,16 @@ use crate::schema_error::SchemaError;
 
 /// Why a read or a write of [`State`](crate::State) was refused.
 ///
-/// Whatever the variant, the state is as it was before the call.
+/// In every case the state is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateError {
-    /// The value has no JSON form, so nothing could keep it.
+    /// The value has no JSON form, so it cannot be stored.
     #[error("cannot store state key `{key}`: {source}")]
     NotJson {
         /// The key that was to be written.
         key: String,
-        /// Which part of the value it was, and why.
+        /// Which part of the value has no JSON form, and why.
         source: NotJson,
     },
 
@@ -26,11 +26,11 @@ pub enum StateError {
         expected: String,
         /// The JSON type that is stored.
         found: &'static str,
-        /// What the type itself says about the value, without the value: it may be secret.
+        /// The deserializer's reason. It does not contain the value, which may be secret.
         reason: String,
     },
 
-    /// The key is being modified further up this very call stack: waiting for it could never end.
+    /// The key is being modified further up this call stack, so waiting for it would deadlock.
     #[error(
         "state key `{key}` is being modified by the closure that makes this call; \
          return the new value from the closure instead of writing the key inside it"
@@ -40,15 +40,16 @@ pub enum StateError {
         key: String,
     },
 
-    /// Another thread's `modify` closure holds the key and cannot finish, or does not.
+    /// Another thread's `modify` closure holds the key, and waiting for it would deadlock or timed
+    /// out.
     #[error(
-        "state key `{key}` stays held by a `modify` closure on another thread ({reason}); \
-         keep those closures short and let none wait for another"
+        "state key `{key}` is held by a `modify` closure on another thread ({reason}); \
+         keep such closures short, and do not let one wait for another"
     )]
     Busy {
         /// The key that could not be written.
         key: String,
-        /// Whether the two threads wait for each other, or the wait took too long.
+        /// Whether the threads would deadlock, or the wait timed out.
         reason: &'static str,
     },
 
@@ -64,14 +65,14 @@ pub enum StateError {
     /// The reducer that is declared for the key cannot express this change as an operation.
     #[error(
         "state key `{key}` has the reducer `{reducer}`, which cannot express {change}; \
-         call `replace` to set the key whatever other writers do"
+         call `replace` to overwrite the key, ignoring concurrent writes"
     )]
     Reducer {
         /// The key that was to be changed.
         key: String,
         /// The reducer that is declared for it.
         reducer: &'static str,
-        /// What the change would have been.
+        /// The change that it cannot express.
         change: &'static str,
     },
 

@@ -1,5 +1,4 @@
-//! What is changed in a state and read from it, for a caller that commits it elsewhere from time to
-//! time.
+//! The changes and reads of a base that are noted while a [`Recorder`](crate::Recorder) exists.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use crate::operation::Operations;
 use crate::sync::{Mutex, MutexGuard, lock};
 use crate::value::SharedValue;
 
-/// What was recorded since the last time.
+/// What was recorded since the last [`Recorder::take`](crate::Recorder::take).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Recorded {
     /// What changed.
@@ -22,10 +21,11 @@ pub struct Recorded {
     pub reads: BTreeMap<String, Option<SharedValue>>,
 }
 
-/// What a base has noted. Its lock comes after those of shards and index.
+/// What a base has noted. In the lock order it comes after the shards and the index.
 #[derive(Default)]
 pub(crate) struct Journal {
-    /// Read before the lock is taken, so that a state that is not recorded pays next to nothing.
+    /// Checked before the lock is acquired, so that a state that is not recorded pays almost
+    /// nothing.
     is_on: AtomicBool,
     noted: Mutex<Noted>,
 }
@@ -34,12 +34,12 @@ pub(crate) struct Journal {
 pub(crate) struct Noted {
     keep: Option<fn(&str) -> bool>,
     delta: Delta,
-    /// What operated keys held before the first of the pending operations.
+    /// What keys with pending operations held before the first of those operations.
     under: BTreeMap<Key, Option<SharedValue>>,
-    /// The values that were read first, of keys that were not set or removed before.
+    /// The first value that was read of each key, unless the key had been set or removed before.
     reads: BTreeMap<String, Option<SharedValue>>,
-    /// Those of the time before, of keys that were read and not written: a task may have read a key
-    /// before the last [`Recorder::take`] and set it after.
+    /// Reads from before the last [`Recorder::take`](crate::Recorder::take), of keys that were not
+    /// written: a task may have read a key before it and set the key after it.
     reads_before: BTreeMap<String, Option<SharedValue>>,
 }
 
@@ -106,14 +106,15 @@ impl Noted {
             return;
         }
         let read = match self.delta.get(key) {
-            Some(Change::Set(_) | Change::Remove) => return, // what was read is this session's own
+            Some(Change::Set(_) | Change::Remove) => return, // the value comes from the recorded changes themselves
             Some(Change::Operate(_)) => self.under.get(key).cloned().flatten(),
             None => value(),
         };
         self.reads.insert(key.to_owned(), read);
     }
 
-    /// A key is about to be changed by a closure that gets this value: it is the one that counts.
+    /// A key is about to be changed by a closure that gets this value, so this value replaces what
+    /// was read before.
     pub(crate) fn claimed(&mut self, key: &str, value: impl FnOnce() -> Option<SharedValue>) {
         if !matches!(self.delta.get(key), Some(Change::Set(_) | Change::Remove)) {
             self.reads.remove(key);
@@ -154,7 +155,8 @@ impl Noted {
         self.delta.insert(key.clone(), change);
     }
 
-    /// What a key is to show, if this is committed elsewhere; `None` if what it shows stays.
+    /// What a key must show after `committed` was committed elsewhere; `None` if it keeps its
+    /// value.
     pub(crate) fn shown(
         &mut self,
         key: &Key,
@@ -164,8 +166,8 @@ impl Noted {
             None => Some(committed.clone()),
             Some(Change::Set(_) | Change::Remove) => None,
             Some(Change::Operate(operations)) => {
-                // Operations that cannot be applied are refused when they are committed; until then
-                // the key stays.
+                // Operations that cannot be applied are refused when they are committed. Until then
+                // the key keeps its value.
                 let value = operations.apply(committed.as_ref()).ok()?;
                 self.under.insert(key.clone(), committed.clone());
                 Some(Some(value))
@@ -174,7 +176,7 @@ impl Noted {
     }
 }
 
-/// Keys and what they are to hold, as deltas have them.
+/// Keys and values in the form that deltas share.
 pub(crate) fn as_keys(values: BTreeMap<String, Option<SharedValue>>) -> Vec<(Key, Option<SharedValue>)> {
     values.into_iter().map(|(key, value)| (Arc::from(key), value)).collect()
 }

@@ -1,10 +1,10 @@
 //! The scratchpad of an AI agent.
 //!
 //! [`State`] holds JSON values under text keys. It is a cheap handle, safe to share between tasks
-//! and threads: no update is lost, no reader sees half of a change, and no sequence of calls
-//! hangs. A key's prefix is its [`Scope`]; [`StateKey`] gives a key a type, [`StateSchema`] all
-//! of them; a delta view collects changes and commits them whole; a [`Template`] puts state into
-//! text.
+//! and threads: no update is lost, no reader sees a partial change, and no sequence of calls
+//! deadlocks. A key's prefix is its [`Scope`]; a [`StateKey`] gives one key a type, a
+//! [`StateSchema`] declares all of them; a delta view collects changes and commits them atomically;
+//! a [`Template`] inserts state into text.
 //!
 //! This crate does no I/O and knows no async runtime.
 //!

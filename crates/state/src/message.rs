@@ -14,12 +14,12 @@ pub(crate) fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// What a type says about a value, without texts that come from the value.
+/// The deserializer's reason, without text that comes from the value.
 pub(crate) fn reason(error: &serde_json::Error) -> String {
     without_texts(&error.to_string())
 }
 
-/// A message without texts that come from a value: what stands between quotes may be secret.
+/// Removes text that comes from a value from a message: what is between quotes may be secret.
 pub(crate) fn without_texts(text: &str) -> String {
     let text = match (text.find('"'), text.rfind('"')) {
         (Some(start), Some(end)) if start < end => format!("{}…{}", &text[..=start], &text[end..]),

@@ -4,7 +4,7 @@
 pub struct NotJson {
     /// Where in the value, as `.field[0]`; empty for the value itself.
     path: String,
-    /// What is wrong there and what to do.
+    /// What is wrong there, and what to do instead.
     reason: String,
 }
 
@@ -13,13 +13,13 @@ impl NotJson {
         Self { path: String::new(), reason: reason.into() }
     }
 
-    /// Prepends the place in the enclosing value, on the way out of it.
+    /// Prepends the path segment of the enclosing value, as the error propagates outwards.
     pub(crate) fn inside(mut self, place: &str) -> Self {
         self.path.insert_str(0, place);
         self
     }
 
-    /// Where in the value the trouble is, as `.field[0]`; empty for the value itself.
+    /// Where in the value the problem is, as `.field[0]`; empty for the value itself.
     pub fn path(&self) -> &str {
         &self.path
     }

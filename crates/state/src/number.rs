@@ -62,7 +62,7 @@ pub(crate) fn add(one: &Number, other: &Number) -> Result<Number, OutOfRange> {
     Number::from_f64(sum).ok_or(OutOfRange("64-bit floats"))
 }
 
-/// What must be added to `from` to get `to`; `None` if no number that can be added does it.
+/// What must be added to `from` to get `to`; `None` if it is not a 64-bit number.
 pub(crate) fn difference(from: &Number, to: &Number) -> Option<Number> {
     if let (Some(from), Some(to)) = (integer(from), integer(to)) {
         let by = to - from;

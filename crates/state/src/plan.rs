@@ -4,11 +4,11 @@ use crate::delta::Delta;
 use crate::error::StateError;
 use crate::snapshot::Snapshot;
 
-/// Decides a change of several keys from the state at that moment. It runs under the locks, so
-/// it is never user code, and may run again if a claim was in the way.
+/// Decides on a change of several keys from the state as it is under the locks. Because it runs
+/// under the locks it is never user code. It may run again if a key was claimed.
 pub(crate) type Plan<'a> = dyn FnMut(&Snapshot) -> Delta + 'a;
 
-/// Why a change of several keys was not made; nothing of it was.
+/// Why a change of several keys was not made. None of it was applied.
 pub(crate) enum Blocked {
     /// A claim must be released first.
     Claimed,
@@ -16,5 +16,5 @@ pub(crate) enum Blocked {
     Refused(StateError),
 }
 
-/// How often a change whose keys are only known under the locks is tried again.
+/// How often a change is retried whose keys are known only under the locks.
 pub(crate) const ATTEMPTS: usize = 1_000;

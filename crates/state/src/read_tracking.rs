@@ -1,4 +1,4 @@
-//! Views that keep what was read.
+//! Views that track what is read through them.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use crate::reads::Reads;
 use crate::state::State;
 use crate::value::SharedValue;
 
-/// Views that keep what was read.
+/// Views that track what is read through them.
 impl State {
-    /// A view like [`with_delta_tracking`](Self::with_delta_tracking) that also keeps which keys
-    /// were read through it and with which values. A key that the view set or removed before it is
-    /// read does not count: what was read then is the view's own.
+    /// A view like [`with_delta_tracking`](Self::with_delta_tracking) that also tracks which keys
+    /// were read through it, and their values. A key that the view set or removed before it was
+    /// read does not count, because the value came from the view itself.
     ///
-    /// Reads of a key repeat: once it was read, the view shows that value until it is committed or
-    /// rolled back, also if the state below changes. So the value that [`reads`](Self::reads) tells
-    /// is the one that was computed from.
+    /// Reads are repeatable: once a key was read, the view shows that value until it is committed
+    /// or rolled back, even if the state below changes. So the value that [`reads`](Self::reads)
+    /// returns is the one that the caller computed from.
     ///
     /// ```
     /// use sessile_state::State;
@@ -33,26 +33,26 @@ impl State {
     ///
     /// # Panics
     ///
-    /// If more than a hundred views would stand on each other.
+    /// If more than a hundred views are stacked.
     #[track_caller]
     pub fn with_read_tracking(&self) -> Self {
         Self { node: Arc::new(Node::Overlay(Overlay::new(self.node.clone(), true))), ..self.clone() }
     }
 
-    /// A view like [`with_read_tracking`](Self::with_read_tracking) whose reads do not repeat: they
-    /// show the state below as it is now, and the value that was read last counts. For long tasks
-    /// that wait for changes of others.
+    /// A view like [`with_read_tracking`](Self::with_read_tracking) whose reads are not repeatable:
+    /// they show the state below as it is now, and the last value that was read counts. For
+    /// long-running tasks that wait for other writers.
     ///
     /// # Panics
     ///
-    /// If more than a hundred views would stand on each other.
+    /// If more than a hundred views are stacked.
     #[track_caller]
     pub fn with_latest_read_tracking(&self) -> Self {
         let overlay = Overlay::new(self.node.clone(), true).with_latest_reads();
         Self { node: Arc::new(Node::Overlay(overlay)), ..self.clone() }
     }
 
-    /// What was read through this view; nothing if it does not keep that.
+    /// What was read through this view; empty if it does not track reads.
     pub fn reads(&self) -> Reads {
         match &*self.node {
             Node::Base(_) => Reads::default(),
@@ -61,8 +61,8 @@ impl State {
     }
 
     /// Counts a key as read with this value, in place of what was read before: for a caller that
-    /// learned the value in another way, such as from the answer to a commit. Does nothing on a
-    /// state that does not keep its reads.
+    /// got the value in another way, such as from the response to a commit. Does nothing on a state
+    /// that does not track reads.
     pub fn mark_read(&self, key: &str, value: Option<SharedValue>) {
         if let Node::Overlay(overlay) = &*self.node {
             overlay.mark_read(key, value);

@@ -36,7 +36,7 @@ impl Reads {
     }
 }
 
-/// What a view has looked up in the state below it.
+/// What a view has looked up in the state below it, with the values it found.
 #[derive(Default)]
 pub(crate) struct Seen {
     values: BTreeMap<String, SeenValue>,
@@ -46,7 +46,7 @@ pub(crate) struct Seen {
 
 struct SeenValue {
     value: Option<SharedValue>,
-    /// Whether it was handed to the caller. An operation only looks whether it can be applied.
+    /// Whether it was returned to the caller. An operation only checks whether it can be applied.
     is_read: bool,
 }
 

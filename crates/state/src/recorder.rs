@@ -10,10 +10,10 @@ use crate::value::SharedValue;
 
 /// Records what all handles of a state change and read, until it is dropped.
 ///
-/// Changes are seen by all handles at once, as ever; the recording tells what they were *meant* to
-/// be: an addition stays an addition, and a key that was set after it was read has the value that
-/// it was computed from. So a state that lives longer than a delta view, and is shared by many
-/// tasks, can be committed to a store without losing the writes of others.
+/// Changes take effect for all handles at once, as without a recorder. The recording keeps their
+/// intent: an addition stays an addition, and for a key that was set after it was read, it has the
+/// value that the caller had read. So a long-lived state that many tasks share can be committed to
+/// a store without losing the updates of other writers.
 ///
 /// ```
 /// use serde_json::json;
@@ -41,23 +41,23 @@ pub struct Recorder {
 }
 
 impl State {
-    /// Begins to record the changes and reads of the keys that `keep` wants, by all handles of this
-    /// state. `None` if it is being recorded already, or is a delta view, whose changes are pending
-    /// anyway.
+    /// Starts to record the changes and reads, by all handles of this state, of the keys for which
+    /// `keep` returns true. `None` if the state is already being recorded, or is a delta view,
+    /// which tracks its changes itself.
     pub fn record(&self, keep: fn(&str) -> bool) -> Option<Recorder> {
         let Node::Base(base) = &*self.node else { return None };
         base.journal.begin(keep).then(|| Recorder { state: self.clone() })
     }
 
-    /// A handle of this state whose reads are not kept, by views and recorders: for what only
-    /// looks, and computes nothing that is written back.
+    /// A handle of this state whose reads are tracked by neither views nor recorders: for code that
+    /// only observes, and does not write back anything computed from what it reads.
     pub fn without_read_tracking(&self) -> Self {
         Self { is_quiet: true, ..self.clone() }
     }
 }
 
 impl Recorder {
-    /// Takes what was recorded since the last time; the state stays as it is.
+    /// Returns what was recorded since the last call, and clears it. The state is not changed.
     pub fn take(&self) -> Recorded {
         self.with(Journal::take).unwrap_or_default()
     }
@@ -67,10 +67,10 @@ impl Recorder {
         self.with(|journal| journal.mark_read(key, value));
     }
 
-    /// Brings what is committed elsewhere into the state: the keys get these values, `None` is
-    /// absence. What was changed here since the last [`take`](Self::take) stays on top: operations
-    /// are applied to the new value, and a key that was set or removed keeps that. Nothing of it is
-    /// recorded.
+    /// Applies values that were committed elsewhere: the keys get these values, `None` is absence.
+    /// Changes made here since the last [`take`](Self::take) are kept on top: operations are
+    /// applied again to the new value, and a key that was set or removed stays so. Nothing of this
+    /// is recorded.
     pub fn absorb(&self, values: BTreeMap<String, Option<SharedValue>>) {
         if let Node::Base(base) = &*self.state.node {
             base.absorb(values);
@@ -85,7 +85,7 @@ impl Recorder {
     }
 }
 
-/// Recording ends; what was not taken is forgotten.
+/// Recording ends; what was not taken is discarded.
 impl Drop for Recorder {
     fn drop(&mut self) {
         self.with(Journal::end);

@@ -34,7 +34,7 @@ impl State {
         Self { reducers: Some(reducers.into()), ..self.clone() }
     }
 
-    /// Sets a key whatever other writers do, also if a reducer is declared for it.
+    /// Overwrites a key, ignoring concurrent writes, even if a reducer is declared for it.
     ///
     /// # Panics
     ///
@@ -44,7 +44,7 @@ impl State {
         or_panic(self.try_replace(key, value));
     }
 
-    /// Sets a key whatever other writers do, also if a reducer is declared for it.
+    /// Overwrites a key, ignoring concurrent writes, even if a reducer is declared for it.
     ///
     /// # Errors
     ///

@@ -93,8 +93,9 @@ impl StateSchema {
     /// Declares how a key changes when several writers set it at the same time; the key need not
     /// have a type.
     ///
-    /// Callbacks and tools that set it make an operation, see [`Reducer`]. So does a write that
-    /// says what it was computed from; one that does not replaces the value.
+    /// Callbacks and tools that set it make an operation, see [`Reducer`]. So does a write with a
+    /// guard, which carries the value that it was computed from; a write without one replaces the
+    /// value.
     #[must_use]
     pub fn reducer(mut self, key: impl Into<String>, reducer: Reducer) -> Self {
         self.reducers.insert(key.into(), reducer);
@@ -183,8 +184,7 @@ impl StateSchema {
         })
     }
 
-    /// Refuses a key that is not declared, unless it has a prefix that the schema says nothing
-    /// about.
+    /// Refuses a key that is not declared, unless its prefix has no declared keys.
     fn check_free(&self, key: &str, given: impl FnOnce() -> &'static str) -> Result<(), SchemaError> {
         let is_free = key.find(':').is_some_and(|colon| {
             let prefix = &key[..=colon];
@@ -199,7 +199,7 @@ impl StateSchema {
     }
 }
 
-/// An operation with its article, as it is told where the type of a value would be.
+/// An operation with its article, for messages that otherwise name the type of a value.
 fn operation_name(operation: &Operation) -> &'static str {
     match operation.name() {
         "add" => "an addition",

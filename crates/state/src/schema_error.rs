@@ -24,8 +24,7 @@ pub enum SchemaError {
         declared: String,
         /// The JSON type of the value.
         given: &'static str,
-        /// What the declared type itself says about the value, without the value; empty if there is
-        /// no more to say.
+        /// The deserializer's reason, without the value; empty if the types explain it.
         reason: String,
     },
 
@@ -73,12 +72,12 @@ impl SchemaError {
             Self::Undeclared { given, nearest, .. } => {
                 format!("is not declared in the schema, and {given} was given{}", hint(nearest))
             }
-            other => other.told(),
+            other => other.text(),
         }
     }
 
-    /// What is told after the key.
-    fn told(&self) -> String {
+    /// The message without the key at its beginning.
+    fn text(&self) -> String {
         match self {
             Self::Undeclared { given, nearest, .. } => {
                 format!("({given}) is not declared in the schema{}", hint(nearest))
@@ -104,7 +103,7 @@ pub(crate) fn out_of_bounds(given: &Number, bound: &Number, below: bool) -> Stri
 
 impl fmt::Display for SchemaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "state key `{}` {}", self.key(), self.told())
+        write!(f, "state key `{}` {}", self.key(), self.text())
     }
 }
 

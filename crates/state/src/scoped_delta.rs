@@ -74,8 +74,8 @@ pub fn extract_state_delta<K: AsRef<str>, V: Into<SharedValue>>(
 
 /// Joins the three stored scopes into the one map that an agent sees, prefixes put back.
 ///
-/// A name that already carries its scope's prefix, as rows written by hand may, is not given
-/// it twice; the name without prefix wins when both are there.
+/// A name that already carries its scope's prefix, as in rows that were written by hand, does not
+/// get it twice; if both names are there, the one without prefix wins.
 ///
 /// ```
 /// use serde_json::json;

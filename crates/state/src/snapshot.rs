@@ -13,10 +13,9 @@ use crate::key::{Key, derived_name, joined};
 use crate::table::{Entries, SHARDS, shard_of};
 use crate::value::SharedValue;
 
-/// A whole state as it was at one moment.
+/// A consistent copy of a whole state at one moment.
 ///
-/// Taking one copies no key and no value, and what happens to the state afterwards does not
-/// show in it.
+/// Taking one copies no key and no value, and later changes of the state are not visible in it.
 ///
 /// ```
 /// use sessile_state::State;
@@ -119,7 +118,7 @@ impl Snapshot {
     }
 }
 
-/// Names the keys only: what a state holds may be secret.
+/// Shows the keys only, because values may be secret.
 impl std::fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_set().entries(self.keys()).finish()

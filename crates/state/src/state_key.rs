@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 /// ```
 pub struct StateKey<T> {
     key: &'static str,
-    /// A key makes and takes `T`s but holds none, so it is `Send` and `Sync` whatever `T` is.
+    /// A key produces and accepts `T`s but holds none, so it is `Send` and `Sync` for every `T`.
     value: PhantomData<fn(T) -> T>,
 }
 

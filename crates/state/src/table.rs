@@ -12,11 +12,11 @@ use crate::value::Slot;
 /// How many shards a table has: a power of two, enough for the threads of one agent.
 pub(crate) const SHARDS: usize = 32;
 
-/// The hash of a key: it chooses the shard, finds the entry, and tells claims apart.
+/// The hash of a key: it chooses the shard, finds the entry, and identifies claims.
 pub(crate) type Hash = u64;
 
-/// A hash table that is copied on write while a snapshot shares it, and otherwise changed in
-/// place without so much as a look at a counter.
+/// A hash table that is copied on write while a snapshot shares it. Otherwise it is changed in
+/// place, without checking a reference count.
 pub(crate) enum Table {
     Own(Entries),
     Shared(Arc<Entries>),
@@ -36,7 +36,7 @@ struct Entry {
 pub(crate) enum Inserted {
     /// The value that was there.
     Over(Slot),
-    /// Nothing: the key is new, and the index must hear of it.
+    /// Nothing: the key is new, and must be added to the index.
     New(Key),
 }
 
@@ -60,7 +60,7 @@ impl Table {
     }
 
     pub(crate) fn remove(&mut self, hash: Hash, key: &str) -> Option<Slot> {
-        self.get(hash, key)?; // a shared table is not copied for nothing
+        self.get(hash, key)?; // a shared table is copied only if the key is there
         let found = self.entries().0.find_entry(hash, |entry| &*entry.key == key);
         found.ok().map(|entry| entry.remove().0.value)
     }

@@ -96,7 +96,7 @@ fn what_a_reducer_cannot_express_is_an_error_that_names_replace() {
     assert_eq!(
         view.try_set("user:log", json!([])).unwrap_err().to_string(),
         "state key `user:log` has the reducer `Append`, which cannot express anything but new items at the end of the \
-         list; call `replace` to set the key whatever other writers do",
+         list; call `replace` to overwrite the key, ignoring concurrent writes",
     );
 }
 

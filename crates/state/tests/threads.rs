@@ -267,7 +267,7 @@ fn a_panicking_closure_changes_nothing_and_frees_the_key() {
 }
 
 #[test]
-fn two_closures_that_wait_for_each_other_are_told() {
+fn two_closures_that_wait_for_each_other_are_an_error() {
     ends(|| {
         for _ in 0..200 {
             let state = State::new();

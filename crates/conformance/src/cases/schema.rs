@@ -118,7 +118,7 @@ async fn is_obeyed_by_operands(service: SessionService) {
         (Operation::append([json!({})]), "cannot take this `append`: item 0 is an object"),
         (Operation::union([json!(true)]), "cannot take this `union`: item 0 is a boolean"),
         (Operation::union_fields([("a", json!(1))]), "it sets fields, and only objects have them"),
-        (Operation::add(1), "1 is a number, and values of this type are none"),
+        (Operation::add(1), "1 is a number, and this type does not accept numbers"),
     ] {
         let event = changing(|delta| delta.operate("app:rates", operation));
         assert_refused(service.append_to(&key("s"), event).await, "app:rates", told);
