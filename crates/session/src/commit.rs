@@ -26,18 +26,18 @@ pub struct Commit {
     /// The values that its changes were computed from, by scope.
     pub guards: ScopedGuards,
     /// How large a scope's state may become by it: the bytes of its names, and of its values as
-    /// JSON without spaces. A commit that does not let a scope grow is committed however large the
-    /// scope is.
+    /// JSON without spaces. A commit that does not increase a scope's size is accepted even if the
+    /// scope exceeds the limit.
     pub max_scope_bytes: Option<usize>,
-    /// What the answer tells beside the event itself.
+    /// What the response contains besides the event itself.
     pub answer: Answer,
 }
 
-/// What the answer to a commit tells beside the event itself. It is read in the commit's own
+/// What the response to a commit contains besides the event itself. It is read in the commit's own
 /// transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Answer {
-    /// The events that others appended after this one.
+    /// The events that other writers appended after this point.
     pub since: Option<Since>,
     /// The state of all three scopes.
     pub state: bool,
@@ -52,7 +52,7 @@ pub struct Since {
     pub version: Version,
 }
 
-/// What a commit is based on; what is `None` may be anything.
+/// What must be stored for a commit to go through; `None` means any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Expect {
     /// Which session it is, if others had its address before.
@@ -115,8 +115,8 @@ fn check(
 #[derive(Debug, Clone)]
 pub struct Appended {
     /// Whether the session had an event with this id already. Then nothing was changed, and the
-    /// rest tells of that event; whether it is the same is for the
-    /// [`SessionService`](crate::SessionService) to decide.
+    /// other fields describe that event; the [`SessionService`](crate::SessionService) decides
+    /// whether it is the same event.
     pub is_known: bool,
     /// The event that was sent, if the session had one with its id already. It comes back to be
     /// compared with that one: a store owns the event that it is given, so that it can store it
@@ -128,9 +128,9 @@ pub struct Appended {
     pub update_time: f64,
     /// Which session it is.
     pub incarnation: Incarnation,
-    /// The event as it is stored: what its operations came to, and what it overwrote.
+    /// The event as it is stored: with the results of its operations, and what it overwrote.
     pub event: Arc<Event>,
-    /// What others appended between [`Answer::since`] and the event.
+    /// What other writers appended between [`Answer::since`] and the event.
     pub between: Vec<SessionEvent>,
     /// The state of the three scopes, if it was asked for.
     pub state: Option<Scopes>,

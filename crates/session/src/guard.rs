@@ -2,14 +2,14 @@
 
 use sessile_state::{Scope, SharedValue};
 
-/// What happens when a key no longer holds what its writer had read.
+/// What happens when a key no longer holds the value that its writer had read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnOverwrite {
-    /// The commit goes through, and its event tells what was overwritten, see
+    /// The commit goes through, and its event reports what was overwritten, see
     /// [`Event::overwrote`](crate::Event::overwrote).
     #[default]
     Report,
-    /// Nothing is stored, and the refusal carries the current values.
+    /// Nothing is stored, and the error carries the current values.
     Refuse,
 }
 
@@ -57,7 +57,7 @@ pub struct Guards {
 }
 
 impl Guards {
-    /// No guards yet; those that are added do this when a value differs.
+    /// No guards yet. Those that are added react in this way when a value differs.
     pub fn new(on_overwrite: OnOverwrite) -> Self {
         Self { on_overwrite, guards: Vec::new() }
     }
@@ -98,7 +98,7 @@ impl Guards {
         others.guards.into_iter().for_each(|(key, guard)| self.insert_guard(key, guard));
     }
 
-    /// Keeps the guards of the keys that `keep` wants.
+    /// Keeps the guards of the keys for which `keep` returns true.
     pub fn retain(&mut self, mut keep: impl FnMut(&str) -> bool) {
         self.guards.retain(|(key, _)| keep(key));
     }

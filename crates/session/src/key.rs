@@ -20,7 +20,7 @@ struct Parts {
 pub const MAX_ID: usize = 128;
 
 impl SessionKey {
-    /// An address; white space around the session's id is taken off.
+    /// An address; white space around the session's id is trimmed.
     ///
     /// # Errors
     ///
@@ -34,8 +34,9 @@ impl SessionKey {
         Ok(Self(Arc::new(Parts { app, user, id })))
     }
 
-    /// The address of a session that a store found. google-adk stores ids as they are given, also
-    /// blank or padded ones; such a session can be listed, read and deleted under the id it has.
+    /// The address of a session that a store found, without validation. google-adk stores ids as
+    /// they are given, including blank or padded ones; such a session can be listed, read and
+    /// deleted under its id.
     pub fn from_stored(app: impl Into<String>, user: impl Into<String>, id: impl Into<String>) -> Self {
         Self(Arc::new(Parts { app: app.into(), user: user.into(), id: id.into() }))
     }
@@ -62,8 +63,7 @@ impl fmt::Debug for SessionKey {
     }
 }
 
-/// For messages and logs: control characters are escaped, so that no id can begin a line of its
-/// own.
+/// For messages and logs: control characters are escaped, so that an id cannot forge a log line.
 impl fmt::Display for SessionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [app, user, id] = [self.app(), self.user(), self.id()].map(one_line);
@@ -160,8 +160,8 @@ pub(crate) fn check_event(id: &str) -> Result<(), InvalidId> {
 }
 
 fn check(what: &'static str, id: &str) -> Result<(), InvalidId> {
-    // Most ids are visible ASCII characters, which need no closer look. All are looked at, many at
-    // a time.
+    // Fast path: most ids consist of visible ASCII characters. The fold has no early exit, so that
+    // it is vectorized.
     let is_plain = id.bytes().fold(true, |is_plain, byte| is_plain & byte.is_ascii_graphic());
     if is_plain && (1..=MAX_ID).contains(&id.len()) {
         return Ok(());

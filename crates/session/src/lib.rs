@@ -1,8 +1,8 @@
 //! Sessions of AI agents, and the one way to change them.
 //!
-//! A [`Session`] is a conversation: its [`Event`]s and what it knows. The [`SessionService`] holds
-//! the rules once, over any [`Store`]: every change is an event with a delta, committed together
-//! or not at all.
+//! A [`Session`] is a conversation: its [`Event`]s and its state. The [`SessionService`] implements
+//! the rules once, over any [`Store`]: every change is an event with a delta, and both are
+//! committed atomically.
 //!
 //! ```
 //! use serde_json::json;
@@ -71,7 +71,7 @@ pub use stored_session::SessionEvent;
 pub use version::{Incarnation, Version};
 pub use window::{ChangeWindow, EventWindow};
 
-// For those who write stores.
+// For authors of stores.
 pub use commit::{Answer, Appended, Commit, Scopes, Since};
 pub use error::doing;
 pub use evaluate::{

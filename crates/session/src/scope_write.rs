@@ -36,7 +36,7 @@ pub struct ScopeWrite {
     pub max_scope_bytes: Option<usize>,
     /// Makes the write idempotent: a second one with this id changes nothing.
     pub request: String,
-    /// Who writes, for the history of the scope.
+    /// The author, for the history of the scope.
     pub principal: Option<String>,
     /// When, in Unix seconds.
     pub time: f64,
@@ -49,16 +49,16 @@ pub struct ScopeWritten {
     pub version: Version,
     /// The whole state since then.
     pub state: Arc<StateMap>,
-    /// If there was a write with this request id already: what it was meant to change. Then nothing
-    /// was changed, and the rest tells of that write.
+    /// If there already was a write with this request id: its changes. Then nothing was changed
+    /// now, and the other fields describe that write.
     pub known: Option<Delta>,
-    /// What guards that report found: keys that were overwritten although they had changed since
-    /// they were read.
+    /// What guards with [`OnOverwrite::Report`](crate::OnOverwrite::Report) found: keys that were
+    /// overwritten although they had changed since they were read.
     pub overwrote: OverwriteNotes,
 }
 
 impl ScopeWrite {
-    /// A change that is made whatever is stored, for stores that compute what a creation comes to.
+    /// A change without conditions, for stores that compute the results of a creation.
     pub fn unconditional(scope: ScopeKey, delta: Delta, time: f64) -> Self {
         let (guards, request) = (ScopeGuards::new(), String::new());
         Self { scope, delta, expect: None, guards, max_scope_bytes: None, request, principal: None, time }

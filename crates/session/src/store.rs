@@ -1,4 +1,4 @@
-//! Where sessions are kept.
+//! The contract of a store.
 //!
 //! To write a store, implement [`Store`] and run `sessile-conformance` on it; the memory store
 //! is the shortest example. `docs/adding-a-store.md` walks through it.
@@ -16,15 +16,15 @@ use crate::scope_write::{ScopeState, ScopeWrite, ScopeWritten};
 use crate::stored_session::{NewSession, StoredSession};
 use crate::window::{ChangeWindow, EventWindow};
 
-/// A place where sessions are kept.
+/// A storage backend for sessions.
 ///
-/// It never sees a prefix: the service separates the scopes and drops `temp:` keys before. The
-/// contract is executable: `sessile-conformance` has a test for each sentence of this
-/// documentation, and every store runs all of them.
+/// It never sees a prefix: the service separates the scopes and drops `temp:` keys before it calls
+/// the store. The contract is executable: `sessile-conformance` has a test for each sentence of
+/// this documentation, and every store runs all of them.
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// Writes a new session, its events and its changes of application and user state together,
-    /// or nothing. Returns the session as [`get`](Self::get) would.
+    /// Writes a new session, its events and its changes of application and user state atomically.
+    /// Returns the session as [`get`](Self::get) would.
     ///
     /// # Errors
     ///
@@ -33,25 +33,25 @@ pub trait Store: Send + Sync {
     /// [`SessionError::TooLarge`].
     async fn create(&self, new: NewSession) -> Result<StoredSession, SessionError>;
 
-    /// Reads a session as it is at one moment, or `None` if there is none.
+    /// Reads a consistent view of a session, or `None` if there is none.
     ///
     /// # Errors
     ///
-    /// [`SessionError::Corrupt`] if a row cannot be understood.
+    /// [`SessionError::Corrupt`] if a row cannot be decoded.
     async fn get(&self, key: &SessionKey, window: EventWindow)
     -> Result<Option<StoredSession>, SessionError>;
 
-    /// Reads a page of sessions, without their events. Costs what the page costs: state that they
-    /// share is read once. A session that cannot be understood is told of, and hides no other.
-    /// [`PageWriter`](crate::PageWriter) keeps these rules.
+    /// Reads a page of sessions, without their events. The cost is proportional to the page: state
+    /// that sessions share is read once. A session that cannot be decoded is reported, and the
+    /// others are still listed. [`PageWriter`](crate::PageWriter) implements these rules.
     ///
     /// # Errors
     ///
     /// Those of the store.
     async fn list(&self, query: &ListQuery) -> Result<StoredPage, SessionError>;
 
-    /// Removes a session and its events; application and user state stay. Tells whether there
-    /// was one.
+    /// Removes a session and its events; application and user state stay. Returns whether there was
+    /// one.
     ///
     /// # Errors
     ///
@@ -59,11 +59,11 @@ pub trait Store: Send + Sync {
     /// one.
     async fn delete(&self, key: &SessionKey, expect: Expect) -> Result<bool, SessionError>;
 
-    /// Writes an event and the changes of the three scopes together, or nothing. Its cost depends
-    /// neither on the length of the history nor on other sessions.
+    /// Writes an event and the changes of the three scopes atomically. Its cost depends neither on
+    /// the length of the history nor on other sessions.
     ///
     /// In one transaction: looks for an event with this id, and if there is one changes nothing and
-    /// returns it, whatever is expected; compares what is expected, and the guards; computes
+    /// returns it, without checking expectations; checks the expectations and the guards; computes
     /// operations and sizes in all scopes; only then writes the event, the scopes, and the change
     /// of each shared scope to its history. [`evaluate`] does the computing for stores that keep
     /// state in this process.
@@ -83,12 +83,12 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`SessionError::Corrupt`] if the row cannot be understood.
+    /// [`SessionError::Corrupt`] if the row cannot be decoded.
     async fn scope_state(&self, scope: &ScopeKey) -> Result<ScopeState, SessionError>;
 
-    /// Changes the state of an application or a user, without a session, and notes the change in
-    /// its history. A second write with the same request id changes nothing, whatever is expected,
-    /// and returns what the first did.
+    /// Changes the state of an application or a user, without a session, and records the change in
+    /// its history. The write is idempotent: a second one with the same request id changes nothing,
+    /// without checking expectations, and returns the result of the first.
     ///
     /// # Errors
     ///
@@ -100,17 +100,17 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`SessionError::Corrupt`] if a row cannot be understood.
+    /// [`SessionError::Corrupt`] if a row cannot be decoded.
     async fn scope_changes(
         &self,
         scope: &ScopeKey,
         window: ChangeWindow,
     ) -> Result<Vec<ScopeChange>, SessionError>;
 
-    /// Forgets changes of shared state that were committed before a time in Unix seconds, oldest
-    /// first; the newest of a scope stays. It is one small step: at most `limit` scopes after
-    /// `after` are looked at, in an order of the store's own, and at most about `limit` changes are
-    /// removed. The answer says where the next step goes on.
+    /// Removes changes of shared state that were committed before a time in Unix seconds, oldest
+    /// first; the newest of each scope is kept. It is one small step, so that it does not block
+    /// writers for long: it visits at most `limit` scopes after `after`, in the store's own order,
+    /// and removes at most about `limit` changes. The result says where the next step continues.
     ///
     /// # Errors
     ///
@@ -122,19 +122,19 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> Result<TrimmedChanges, SessionError>;
 
-    /// Walks over everything: the addresses of what is stored after a place, at most `limit`. Those
-    /// of applications and users that have state (or had, or may have) come first, then those of
-    /// sessions; each comes once, in an order of the store's own. No state is read, so a row that
-    /// cannot be understood hides no other.
+    /// Enumerates everything that is stored: at most `limit` addresses after `after`. Those of
+    /// applications and users that have state (or had, or may have) come first, then those of
+    /// sessions; each comes once, in the store's own order. No state is read, so a row that cannot
+    /// be decoded does not stop the walk.
     ///
     /// # Errors
     ///
     /// Those of the store.
     async fn addresses(&self, after: Option<&Address>, limit: usize) -> Result<Vec<Address>, SessionError>;
 
-    /// Commits what was handed over, and ends. Calls after that may fail; closing twice is
-    /// harmless. Without it nothing that was acknowledged is lost either; a store in a file may
-    /// leave companions of the file.
+    /// Finishes pending commits and closes the store. Calls after that may fail; closing twice is
+    /// harmless. Nothing that was acknowledged is lost without it either, but a store in a file may
+    /// leave auxiliary files behind.
     ///
     /// # Errors
     ///
@@ -142,7 +142,7 @@ pub trait Store: Send + Sync {
     async fn close(&self) -> Result<(), SessionError>;
 }
 
-/// A store that others use too is a store.
+/// A shared store is a store.
 #[async_trait]
 impl<S: Store + ?Sized> Store for Arc<S> {
     async fn create(&self, new: NewSession) -> Result<StoredSession, SessionError> {
@@ -208,19 +208,20 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 pub struct TrimmedChanges {
     /// How many rows of the history were removed.
     pub removed: usize,
-    /// The next step begins after this scope; `None` if all scopes were looked at.
+    /// The next step begins after this scope; `None` if all scopes were visited.
     pub next: Option<ScopeKey>,
 }
 
-/// The time of a session's last change after an event: the event's own, or a moment later than
-/// before if that is not later. A changed session thus always has a changed time, which is what
-/// google-adk looks at to find that its copy is stale.
+/// The time of a session's last change after an event: the event's own time, or slightly later than
+/// the previous one if the event's is not later. A changed session thus always has a changed time,
+/// which is what google-adk looks at to find that its copy is stale.
 ///
-/// The moment is a microsecond, which is what databases can hold. Far from 1970 an `f64` cannot
-/// tell microseconds apart, and the moment is long enough for it up to the year 9999.
+/// The step is a microsecond, the resolution of databases. Far from 1970 the resolution of an `f64`
+/// is coarser than a microsecond, and a larger step is used, which is sufficient up to the year
+/// 9999.
 pub fn next_update_time(before: f64, event: f64) -> f64 {
-    let moment = if before.abs() < EXACT_TO_MICROSECONDS { 1e-6 } else { 64e-6 };
-    if event > before { event } else { before + moment }
+    let step = if before.abs() < EXACT_TO_MICROSECONDS { 1e-6 } else { 64e-6 };
+    if event > before { event } else { before + step }
 }
 
 /// The Unix second, in the year 2242, from which on an `f64` has steps of more than a microsecond.

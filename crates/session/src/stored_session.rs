@@ -10,13 +10,13 @@ use crate::key::SessionKey;
 use crate::state_map::StateMap;
 use crate::version::{Incarnation, Version};
 
-/// A session to be.
+/// A session to be created.
 #[derive(Debug, Clone)]
 pub struct NewSession {
-    /// Where it will be.
+    /// Its address.
     pub key: SessionKey,
-    /// Tells it from sessions that had its address before. A store that sends a request again after
-    /// it lost the connection finds by it whether its first attempt created the session.
+    /// Distinguishes it from earlier sessions with the same address. A store that retries after a
+    /// lost connection recognizes by it whether its first attempt created the session.
     pub incarnation: Incarnation,
     /// When it is made, in Unix seconds.
     pub time: f64,
@@ -33,12 +33,12 @@ pub struct NewSession {
     pub max_scope_bytes: Option<usize>,
 }
 
-/// A session as a store has it.
+/// A session as it is stored.
 #[derive(Debug, Clone)]
 pub struct StoredSession {
-    /// Where it is.
+    /// Its address.
     pub key: SessionKey,
-    /// Tells it from sessions that had its address before.
+    /// Distinguishes it from earlier sessions with the same address.
     pub incarnation: Incarnation,
     /// How many events were ever appended.
     pub version: Version,
@@ -66,7 +66,7 @@ pub struct StoredSession {
 pub struct SessionEvent {
     /// The session's version since this event.
     pub version: Version,
-    /// The event, shared by all who read it.
+    /// The event, shared by all readers.
     pub event: Arc<Event>,
 }
 

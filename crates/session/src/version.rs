@@ -1,4 +1,4 @@
-//! Numbers that tell one revision of a session from another.
+//! Numbers that identify revisions of sessions and of shared state.
 
 use std::fmt;
 
@@ -6,7 +6,8 @@ use std::fmt;
 /// from a clock.
 pub type Version = u64;
 
-/// Tells a session from one that has the same address after it was deleted.
+/// Distinguishes a session from another one that was created under the same address after the first
+/// was deleted.
 ///
 /// Sessions that were stored before Sessile knew incarnations all have the same one, 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

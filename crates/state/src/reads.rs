@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use crate::scope::Scope;
 use crate::value::{SharedValue, Slot};
 
-/// The keys that were read through a view made by [`State::with_read_tracking`](crate::State::with_read_tracking), and their values.
+/// The keys that were read through a view made by
+/// [`State::with_read_tracking`](crate::State::with_read_tracking), and their values.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reads {
     values: BTreeMap<String, Option<SharedValue>>,

@@ -12,7 +12,7 @@ pub(super) struct Name {
     pub(super) id: String,
 }
 
-/// Where a session is in a list. Sorted as lists are.
+/// The position of a session in a list, in the sort order of lists.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     pub(super) update_time: f64,
