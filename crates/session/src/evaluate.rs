@@ -57,8 +57,8 @@ impl Evaluated {
     pub fn committed(&self, mut event: Arc<Event>) -> Arc<Event> {
         if self.overwrites() || event.actions.state_delta.has_operations() {
             let results = self.results(&event);
-            let told = self.overwritten.iter().map(|one| (one.key.clone(), one.told()));
-            let overwrote = self.overwrites().then(|| json_of(&told.collect::<BTreeMap<_, _>>()));
+            let reports = self.overwritten.iter().map(|one| (one.key.clone(), one.report()));
+            let overwrote = self.overwrites().then(|| json_of(&reports.collect::<BTreeMap<_, _>>()));
             Arc::make_mut(&mut event).commit(results, overwrote);
         }
         event
@@ -122,7 +122,7 @@ pub fn evaluate_scope(write: &ScopeWrite, value_of: ValueOf<'_>) -> Result<Evalu
     compare(&mut overwritten, write.scope.scope(), &write.guards, value_of);
     refuse(&overwritten)?;
     let evaluated = scope(write.scope.scope(), &write.delta, value_of, &|| write.scope.to_string())?;
-    let overwrote = overwritten.iter().map(|one| (one.key.clone(), one.told())).collect();
+    let overwrote = overwritten.iter().map(|one| (one.key.clone(), one.report())).collect();
     Ok(EvaluatedScope { overwrote, ..evaluated })
 }
 
@@ -209,19 +209,19 @@ pub const MOST_BRACKETS_TOLD: usize = 190;
 impl Overwritten {
     /// The report in the event: the value that was read and the one that was found; absence is left
     /// out.
-    fn told(&self) -> SharedValue {
-        told(self.read.as_ref(), self.found.as_ref())
+    fn report(&self) -> SharedValue {
+        overwrite_report(self.read.as_ref(), self.found.as_ref())
     }
 }
 
 /// The JSON that reports a value that was overwritten.
-pub(crate) fn told(read: Option<&SharedValue>, found: Option<&SharedValue>) -> SharedValue {
+pub(crate) fn overwrite_report(read: Option<&SharedValue>, found: Option<&SharedValue>) -> SharedValue {
     let values = [("read", read), ("found", found)];
-    let told = values.into_iter().filter_map(|(name, value)| Some((name, told_value(value?))));
-    json_of(&told.collect::<BTreeMap<_, _>>())
+    let reports = values.into_iter().filter_map(|(name, value)| Some((name, reported_value(value?))));
+    json_of(&reports.collect::<BTreeMap<_, _>>())
 }
 
-fn told_value(value: &SharedValue) -> SharedValue {
+fn reported_value(value: &SharedValue) -> SharedValue {
     let text = value.to_string();
     let brackets = || text.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count();
     if text.len() <= LONGEST_TOLD && brackets() <= MOST_BRACKETS_TOLD {

@@ -15,8 +15,8 @@ use crate::value::SharedValue;
 /// Through a view of a state with reducers ([`State::with_reducers`](crate::State::with_reducers)),
 /// `set` and `modify` of such a key become the operation that leads from the value that the view
 /// shows to the new one: with [`Add`](Self::Add), `set("n", 6)` over a 5 adds 1. The operation is
-/// applied to what is stored when it is committed, so writers in other sessions and processes lose
-/// nothing.
+/// applied to what is stored when it is committed, so concurrent writers in other sessions and
+/// processes lose no update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reducer {
     /// None: the last writer's value counts, as for keys without a reducer.

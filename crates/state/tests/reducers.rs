@@ -133,8 +133,8 @@ fn keys_with_the_reducer_last_and_states_without_a_view_are_written_plainly() {
 }
 
 proptest! {
-    /// Writers that each see the same state, and set or modify it: all of them count, in whatever
-    /// order they commit.
+    /// Writers that each see the same state, and set or modify it: all of them count, in any order
+    /// of commits.
     #[test]
     fn writers_side_by_side_all_count(
         start in -100..100_i64,

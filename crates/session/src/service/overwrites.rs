@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use sessile_state::SharedValue;
 
-use crate::evaluate::told;
+use crate::evaluate::overwrite_report;
 use crate::event::{Event, OVERWROTE, json_of};
 use crate::key::SessionKey;
 
@@ -27,14 +27,14 @@ pub(super) fn report(event: &mut Event, overwrote: &Overwrites) {
     if overwrote.is_empty() {
         return;
     }
-    let told = overwrote.iter().map(|(key, all)| {
+    let reports = overwrote.iter().map(|(key, all)| {
         let mut all: Vec<SharedValue> =
-            all.iter().map(|one| told(one.read.as_ref(), one.found.as_ref())).collect();
-        let told = if all.len() == 1 { all.remove(0) } else { json_of(&all) };
-        (key, told)
+            all.iter().map(|one| overwrite_report(one.read.as_ref(), one.found.as_ref())).collect();
+        let report = if all.len() == 1 { all.remove(0) } else { json_of(&all) };
+        (key, report)
     });
-    let told = json_of(&told.collect::<BTreeMap<_, _>>());
-    event.extras.custom_metadata.get_or_insert_default().insert(OVERWROTE.to_owned(), told);
+    let reports = json_of(&reports.collect::<BTreeMap<_, _>>());
+    event.extras.custom_metadata.get_or_insert_default().insert(OVERWROTE.to_owned(), reports);
 }
 
 /// The keys that were logged: one warning for each key of an application is enough to find the
