@@ -18,8 +18,8 @@ pub enum ForeignWrite {
     Delete,
 }
 
-/// Makes so many histories, each of another user, and compares what every state was with what is
-/// computed of it backwards in the end. `write` makes a write of another program to the state of a
+/// Makes `count` histories, each of another user, and compares every state with the one that is
+/// computed backwards from the final state. `write` writes as another program to the state of a
 /// user of the application `shop`.
 ///
 /// # Panics
@@ -48,7 +48,7 @@ pub async fn are_computed_backwards(
     }
 }
 
-/// A few writes, each followed by a look at the state.
+/// A few writes, each followed by a read of the state.
 async fn live(
     service: &SessionService,
     user: &str,
@@ -82,8 +82,7 @@ async fn live(
     seen
 }
 
-/// Remembers the state. A row that is not there, which a store may read as version 0, is passed
-/// over.
+/// Remembers the state. A missing row, which a store may read as version 0, is skipped.
 async fn note(service: &SessionService, scope: &ScopeKey, seen: &mut Vec<(Version, StateMap)>) {
     let state = service.scope_state(scope).await.unwrap();
     if state.version > 0 {

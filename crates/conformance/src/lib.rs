@@ -16,11 +16,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a case panics if the contract is broken")]
 
-mod between;
 mod cases;
+mod failing_store;
 pub mod histories;
 pub mod tables;
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::process::ExitCode;
@@ -29,7 +30,7 @@ use std::sync::Arc;
 use libtest_mimic::{Arguments, Trial};
 use sessile_session::{SessionService, Store};
 
-pub use between::{Between, Call};
+pub use failing_store::{Between, Call};
 
 /// Runs all cases on one kind of store; `new_store` makes the fresh store of each.
 pub fn run<F, Fut>(new_store: F) -> ExitCode
@@ -44,6 +45,12 @@ where
 #[derive(Default)]
 pub struct Suite {
     trials: Vec<Trial>,
+}
+
+impl fmt::Debug for Suite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Suite").field("cases", &self.trials.len()).finish()
+    }
 }
 
 impl Suite {

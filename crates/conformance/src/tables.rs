@@ -1,11 +1,12 @@
-//! What every store in google-adk's tables promises when others write into them by hand. How they
-//! write is the store's own test; what follows is the same everywhere.
+//! The contract of every store in google-adk's tables when other programs write into them. The
+//! store's own tests do the writing; the expectations are shared here.
 
 use serde_json::{Value, json};
 use sessile_session::{CreateSession, EventWindow, ListSessions, SessionKey, SessionService};
 use sessile_state::Delta;
 
-/// Shared state that was stored with its prefixes is read, set and removed as what it is.
+/// Keys of shared state that were stored with their prefix are read, set and removed like keys
+/// without it.
 ///
 /// `write` makes the state of every application
 /// `{"app:y": 2, "app:z": 1, "z": 3, "keep": 1.0, "user:k": 9}` and that of every user
@@ -13,7 +14,7 @@ use sessile_state::Delta;
 ///
 /// # Panics
 ///
-/// If it is not so.
+/// If the store breaks this contract.
 pub async fn keys_stored_with_their_prefix(service: &SessionService, write: impl Future<Output = ()>) {
     let shared = [("app:n", json!(1)), ("user:n", json!(1))]; // so that there are rows
     service.create(CreateSession::new("shop", "ada").with_id("s").with_state(shared)).await.unwrap();
@@ -50,7 +51,7 @@ pub async fn keys_stored_with_their_prefix(service: &SessionService, write: impl
 ///
 /// # Panics
 ///
-/// If it is not so.
+/// If the store breaks this contract.
 pub async fn a_list_beside_corrupt_rows(service: &SessionService, corrupt: impl Future<Output = ()>) {
     for (app, user, id) in [
         ("shop", "ada", "good"),

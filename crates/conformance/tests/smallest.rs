@@ -282,7 +282,7 @@ impl Tables {
         self.shared.get(scope).cloned().unwrap_or_default()
     }
 
-    /// What a write of shared state comes to; nothing is written.
+    /// Computes the results of a write of shared state, without writing anything.
     fn evaluate(&self, write: &ScopeWrite) -> Result<EvaluatedScope, SessionError> {
         let before = self.shared(&write.scope).state;
         let evaluated = evaluate_scope(write, &|name| before.get(name).cloned())?;
@@ -292,7 +292,7 @@ impl Tables {
         Ok(evaluated)
     }
 
-    /// Writes what was computed before, and notes the change in the history of the scope.
+    /// Writes the results, and records the change in the history of the scope.
     fn write(
         &mut self,
         scope: ScopeKey,
@@ -317,7 +317,7 @@ impl Tables {
         }
     }
 
-    /// The answer to a commit whose event is in this place.
+    /// The response to a commit whose event has this index.
     fn appended(&self, commit: &Commit, place: usize, is_known: bool) -> Result<Appended, SessionError> {
         let missing = || SessionError::NotFound { key: commit.key.clone() };
         let stored = self.read(&commit.key, EventWindow::ALL).ok_or_else(missing)?;

@@ -1,4 +1,4 @@
-//! A change of shared state as people and programs read it: what each key held before, and since.
+//! A change of shared state for readers: what each key held before and after it.
 
 use std::collections::BTreeMap;
 
@@ -6,21 +6,21 @@ use serde::Serialize;
 use sessile_state::{Change, Operations, SharedValue};
 
 use crate::scope_change::{ChangedBy, OverwriteNotes, ScopeChange};
-use crate::store::Version;
+use crate::version::Version;
 
-/// A change of shared state, key by key; its JSON is what the server and the command line tell.
+/// A change of shared state, key by key; its JSON is what the server and the command line return.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ChangeRecord<'a> {
     /// The version of the scope since this change.
     pub version: Version,
     /// When, in Unix seconds.
     pub time: f64,
-    /// Who made it; left out for readers who may not know.
+    /// The author; left out for readers without permission to see it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<&'a ChangedBy>,
     /// The keys that changed, without their prefix.
     pub keys: BTreeMap<&'a str, KeyChange<'a>>,
-    /// What a direct write overwrote that its writer had not read.
+    /// Values that a direct write overwrote without having read them.
     #[serde(skip_serializing_if = "is_nothing")]
     pub overwrote: &'a OverwriteNotes,
 }
@@ -28,17 +28,17 @@ pub struct ChangeRecord<'a> {
 /// What became of one key.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct KeyChange<'a> {
-    /// What it held before; `None` if it was absent, or if the change does not tell.
+    /// What it held before; `None` if it was absent, or if the change does not record it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<SharedValue>,
-    /// What it holds since; `None` if it was removed, or if the change does not tell.
+    /// What it held after; `None` if it was removed, or if the change does not record it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<SharedValue>,
     /// The operations, if the key was operated on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ops: Option<&'a Operations>,
-    /// Whether the change does not tell the whole values: it is kept as what it added to a list or
-    /// an object, or the state before it is not known.
+    /// Whether the whole values are not recorded: the change is stored as what it added to a list
+    /// or an object, or the state before it is unknown.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
 }

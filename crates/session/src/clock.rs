@@ -1,4 +1,4 @@
-//! Time and ids come in through the door, so that tests can choose them.
+//! The sources of time and ids. They are injected, so that tests can choose them.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -24,12 +24,12 @@ impl Clock for SystemClock {
 
 /// Where new ids come from.
 pub trait Ids: Send + Sync {
-    /// An id that was never given out before.
+    /// An id that was never returned before.
     fn new_id(&self) -> String;
 }
 
-/// Random ids that begin with the time they were made at (UUID version 7): what is made together is
-/// stored together, so that an index grows at its end.
+/// Random ids that begin with the time they were made at (UUID version 7): ids that are made
+/// together are neighbours in an index, which then grows at its end.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RandomIds;
 

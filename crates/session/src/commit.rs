@@ -1,14 +1,16 @@
 //! What travels to a store when an event is appended, and back.
 
-use std::fmt;
 use std::sync::Arc;
 
-use sessile_state::{Scope, ScopedDelta, SharedValue};
+use sessile_state::{Scope, ScopedDelta};
 
 use crate::error::SessionError;
 use crate::event::Event;
+use crate::guard::ScopedGuards;
 use crate::key::SessionKey;
-use crate::store::{SessionEvent, StateMap, StoredSession, Version};
+use crate::state_map::StateMap;
+use crate::stored_session::{SessionEvent, StoredSession};
+use crate::version::{Incarnation, Version};
 
 /// An event to be appended, and what it changes.
 #[derive(Debug, Clone)]
@@ -24,18 +26,18 @@ pub struct Commit {
     /// The values that its changes were computed from, by scope.
     pub guards: ScopedGuards,
     /// How large a scope's state may become by it: the bytes of its names, and of its values as
-    /// JSON without spaces. A commit that does not let a scope grow is committed however large the
-    /// scope is.
+    /// JSON without spaces. A commit that does not increase a scope's size is accepted even if the
+    /// scope exceeds the limit.
     pub max_scope_bytes: Option<usize>,
-    /// What the answer tells beside the event itself.
+    /// What the response contains besides the event itself.
     pub answer: Answer,
 }
 
-/// What the answer to a commit tells beside the event itself. It is read in the commit's own
+/// What the response to a commit contains besides the event itself. It is read in the commit's own
 /// transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Answer {
-    /// The events that others appended after this one.
+    /// The events that other writers appended after this point.
     pub since: Option<Since>,
     /// The state of all three scopes.
     pub state: bool,
@@ -50,28 +52,7 @@ pub struct Since {
     pub version: Version,
 }
 
-/// Tells a session from one that has the same address after it was deleted.
-///
-/// Sessions that were stored before Sessile knew incarnations all have the same one, 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Incarnation(pub u64);
-
-impl Incarnation {
-    /// The incarnation of a new session: a random number that a column of signed 64-bit integers
-    /// can hold, not 0.
-    pub fn random() -> Self {
-        let random = uuid::Uuid::new_v4().as_u64_pair().1;
-        Self((random & (u64::MAX >> 2)) | 1)
-    }
-}
-
-impl fmt::Display for Incarnation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:x}", self.0)
-    }
-}
-
-/// What a commit is based on; what is `None` may be anything.
+/// What must be stored for a commit to go through; `None` means any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Expect {
     /// Which session it is, if others had its address before.
@@ -130,176 +111,12 @@ fn check(
     }
 }
 
-/// What happens when a key no longer holds what its writer had read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OnOverwrite {
-    /// The commit goes through, and its event tells what was overwritten, see [`Event::overwrote`].
-    #[default]
-    Report,
-    /// Nothing is stored, and the refusal carries the current values.
-    Refuse,
-}
-
-/// Reads the names that files, options and requests use: `report` and `refuse`.
-impl std::str::FromStr for OnOverwrite {
-    type Err = UnknownOnOverwrite;
-
-    fn from_str(name: &str) -> Result<Self, UnknownOnOverwrite> {
-        match name {
-            "report" => Ok(Self::Report),
-            "refuse" => Ok(Self::Refuse),
-            other => Err(UnknownOnOverwrite(other.to_owned())),
-        }
-    }
-}
-
-/// A text that is neither `report` nor `refuse`.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("it is `report` or `refuse`, not {0:?}")]
-pub struct UnknownOnOverwrite(String);
-
-/// The value that a change was computed from, compared when it is committed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Guard {
-    /// What was read; `None` if the key was absent.
-    pub read: Option<SharedValue>,
-    /// What happens if the key holds something else.
-    pub on_overwrite: OnOverwrite,
-}
-
-/// Guards of keys with their prefixes.
-///
-/// ```
-/// use serde_json::json;
-/// use sessile_session::{Guards, OnOverwrite};
-///
-/// let guards = Guards::new(OnOverwrite::Refuse).with_read("user:points", json!(5)).with_absent("user:name");
-/// assert_eq!(guards.len(), 2);
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Guards {
-    on_overwrite: OnOverwrite,
-    /// In the order of their keys. A list, because most commits have none.
-    guards: Vec<(String, Guard)>,
-}
-
-impl Guards {
-    /// No guards yet; those that are added do this when a value differs.
-    pub fn new(on_overwrite: OnOverwrite) -> Self {
-        Self { on_overwrite, guards: Vec::new() }
-    }
-
-    /// Expects a key to hold this value.
-    #[must_use]
-    pub fn with_read(mut self, key: impl Into<String>, value: impl Into<SharedValue>) -> Self {
-        self.insert(key.into(), Some(value.into()));
-        self
-    }
-
-    /// Expects a key to be absent.
-    #[must_use]
-    pub fn with_absent(mut self, key: impl Into<String>) -> Self {
-        self.insert(key.into(), None);
-        self
-    }
-
-    /// Expects a key to hold this value, or to be absent.
-    pub fn insert(&mut self, key: String, read: Option<SharedValue>) {
-        self.insert_guard(key, Guard { read, on_overwrite: self.on_overwrite });
-    }
-
-    /// Guards a key as another guard does.
-    pub fn insert_guard(&mut self, key: String, guard: Guard) {
-        match self.place(&key) {
-            Ok(place) => self.guards[place].1 = guard,
-            Err(place) => self.guards.insert(place, (key, guard)),
-        }
-    }
-
-    /// Adds the guards of others, in place of those of the same keys.
-    pub fn extend(&mut self, others: Self) {
-        if self.guards.is_empty() {
-            self.guards = others.guards;
-            return;
-        }
-        others.guards.into_iter().for_each(|(key, guard)| self.insert_guard(key, guard));
-    }
-
-    /// Keeps the guards of the keys that `keep` wants.
-    pub fn retain(&mut self, mut keep: impl FnMut(&str) -> bool) {
-        self.guards.retain(|(key, _)| keep(key));
-    }
-
-    /// The guard of a key.
-    pub fn get(&self, key: &str) -> Option<&Guard> {
-        self.place(key).ok().map(|place| &self.guards[place].1)
-    }
-
-    /// Where the guard of a key is, or would be.
-    fn place(&self, key: &str) -> Result<usize, usize> {
-        self.guards.binary_search_by(|(held, _)| held.as_str().cmp(key))
-    }
-
-    /// How many keys are guarded.
-    pub fn len(&self) -> usize {
-        self.guards.len()
-    }
-
-    /// Whether no key is guarded.
-    pub fn is_empty(&self) -> bool {
-        self.guards.is_empty()
-    }
-
-    /// The keys with their guards, in key order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Guard)> {
-        self.guards.iter().map(|(key, guard)| (key.as_str(), guard))
-    }
-
-    /// The guards by scope, prefixes taken off; `temp:` keys are never stored and have none.
-    pub fn split(self) -> ScopedGuards {
-        let mut scoped = ScopedGuards::default();
-        for (key, guard) in self.guards {
-            let (scope, name) = Scope::of(&key);
-            let guards = match scope {
-                Scope::App => &mut scoped.app,
-                Scope::User => &mut scoped.user,
-                Scope::Session => &mut scoped.session,
-                Scope::Temp => continue,
-            };
-            guards.push((name.to_owned(), guard));
-        }
-        scoped
-    }
-}
-
-/// The guards of one scope, in the order of their names, which are without their prefix. A list,
-/// because most commits have none.
-pub type ScopeGuards = Vec<(String, Guard)>;
-
-/// Guards separated by scope; names are without their prefix.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ScopedGuards {
-    /// Guards of `app:` keys.
-    pub app: ScopeGuards,
-    /// Guards of `user:` keys.
-    pub user: ScopeGuards,
-    /// Guards of all keys without those prefixes.
-    pub session: ScopeGuards,
-}
-
-impl ScopedGuards {
-    /// Whether no key is guarded.
-    pub fn is_empty(&self) -> bool {
-        self.app.is_empty() && self.user.is_empty() && self.session.is_empty()
-    }
-}
-
 /// What an append did, all of it as of its commit.
 #[derive(Debug, Clone)]
 pub struct Appended {
     /// Whether the session had an event with this id already. Then nothing was changed, and the
-    /// rest tells of that event; whether it is the same is for the
-    /// [`SessionService`](crate::SessionService) to decide.
+    /// other fields describe that event; the [`SessionService`](crate::SessionService) decides
+    /// whether it is the same event.
     pub is_known: bool,
     /// The event that was sent, if the session had one with its id already. It comes back to be
     /// compared with that one: a store owns the event that it is given, so that it can store it
@@ -311,9 +128,9 @@ pub struct Appended {
     pub update_time: f64,
     /// Which session it is.
     pub incarnation: Incarnation,
-    /// The event as it is stored: what its operations came to, and what it overwrote.
+    /// The event as it is stored: with the results of its operations, and what it overwrote.
     pub event: Arc<Event>,
-    /// What others appended between [`Answer::since`] and the event.
+    /// What other writers appended between [`Answer::since`] and the event.
     pub between: Vec<SessionEvent>,
     /// The state of the three scopes, if it was asked for.
     pub state: Option<Scopes>,

@@ -2,14 +2,14 @@ use std::collections::BTreeMap;
 
 use sessile_state::{OperationError, SharedValue};
 
-use crate::key::{InvalidId, SessionKey};
-use crate::scope_write::ScopeKey;
-use crate::store::Version;
+use crate::key::{InvalidId, ScopeKey, SessionKey};
+use crate::version::Version;
 
-/// The cause of an error, whatever it is.
+/// The cause of an error, of any type.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why an operation on sessions was refused or failed. Nothing is half done then.
+/// Why an operation on sessions was refused or failed. Operations are atomic: a failed one has
+/// changed nothing, except for [`InDoubt`](Self::InDoubt), where the outcome is unknown.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
@@ -43,7 +43,8 @@ pub enum SessionError {
         actual: Version,
     },
 
-    /// The session in hand was deleted, and another one has its address now.
+    /// The session that the caller holds was deleted, and another one was created under its
+    /// address.
     #[error("session {key} was deleted and created again since it was read; load it again")]
     Replaced {
         /// The session.
@@ -63,8 +64,8 @@ pub enum SessionError {
         actual: Version,
     },
 
-    /// Keys no longer hold what the caller had read, and it asked for a refusal then. Nothing was
-    /// stored.
+    /// Keys no longer hold the values that the caller had read, and the caller asked to refuse the
+    /// write in that case. Nothing was stored.
     #[error(
         "the state {} {} changed since it was read; read the current value, compute again, and retry",
         keys(current), if current.len() == 1 { "was" } else { "were" }
@@ -81,8 +82,8 @@ pub enum SessionError {
         key: String,
         /// Whose state it is: a session, a user or an application.
         owner: String,
-        /// What is stored; `None` if the key is absent. It may be secret, so the message does not
-        /// tell it. Boxed, because every result would be as large as the largest error.
+        /// What is stored; `None` if the key is absent. It may be secret, so it is not part of the
+        /// message. Boxed, to keep every `Result` small.
         found: Option<Box<SharedValue>>,
         /// Why, and what to do.
         source: OperationError,
@@ -131,15 +132,16 @@ pub enum SessionError {
         what: String,
     },
 
-    /// What shared state was at a version cannot be told: the version is yet to come, or its
-    /// history is not kept.
+    /// The state at this version is not known: the version does not exist yet, or its history is no
+    /// longer kept.
     #[error("the state of {scope} at version {version} is not known: {}", known_versions(*oldest, *newest))]
     NotInScopeHistory {
         /// Whose state it is.
         scope: ScopeKey,
         /// The version that was asked for.
         version: Version,
-        /// The oldest version whose state can be computed; `None` if the version is yet to come.
+        /// The oldest version whose state can be computed; `None` if the version does not exist
+        /// yet.
         oldest: Option<Version>,
         /// The current version.
         newest: Version,
@@ -168,11 +170,11 @@ pub enum SessionError {
     },
 
     /// A page token does not come from a list like this one.
-    #[error("the page token is not one of this list; start again without it")]
+    #[error("the page token does not belong to this list; start again without it")]
     InvalidCursor,
 
-    /// The closure of a transaction gave up.
-    #[error("the transaction on session {key} was given up: {source}")]
+    /// The closure of a transaction returned an error.
+    #[error("the transaction on session {key} was aborted: {source}")]
     GivenUp {
         /// The session.
         key: SessionKey,
@@ -180,7 +182,7 @@ pub enum SessionError {
         source: BoxError,
     },
 
-    /// A stored row cannot be understood. Other sessions stay readable.
+    /// A stored row cannot be decoded. Other sessions stay readable.
     #[error("stored data is corrupt: column {column} of table {table}, row {row}: {source}")]
     Corrupt {
         /// The table.
@@ -200,28 +202,28 @@ pub enum SessionError {
         reason: String,
     },
 
-    /// The store cannot do it now: it is busy, full, or out of reach. Nothing was done, and the
-    /// same call may succeed later.
+    /// The store is busy, full or unreachable. Nothing was done, and a retry may succeed.
     #[error("cannot {action} now: {reason}")]
     Unavailable {
         /// What was being done.
         action: &'static str,
         /// Why, and what to do.
         reason: String,
-        /// What the store says.
+        /// The store's own error.
         source: BoxError,
     },
 
-    /// The connection was lost before the store answered: the change was made whole, or not at all.
+    /// The connection was lost before the store responded, so the change may or may not have been
+    /// committed. It was not committed in part.
     #[error(
-        "the connection was lost while trying to {action}, which is done or not done; {advice} ({source})"
+        "the connection was lost while trying to {action}, and the outcome is unknown; {advice} ({source})"
     )]
     InDoubt {
         /// What was being done.
         action: &'static str,
-        /// How to find out, or how to make sure.
+        /// How to find out the outcome, or how to retry safely.
         advice: &'static str,
-        /// What the store says.
+        /// The store's own error.
         source: BoxError,
     },
 
@@ -230,14 +232,14 @@ pub enum SessionError {
     Backend {
         /// What was being done.
         action: &'static str,
-        /// What the store says.
+        /// The store's own error.
         source: BoxError,
     },
 }
 
 impl SessionError {
-    /// Whether it says that what was read is no longer what is stored, so that reading and
-    /// computing again may succeed.
+    /// Whether it reports a conflict with a concurrent write, so that reading and computing again
+    /// may succeed.
     pub fn is_outdated(&self) -> bool {
         matches!(self, Self::Conflict { .. } | Self::Overwritten { .. } | Self::Replaced { .. })
     }
@@ -259,7 +261,7 @@ fn keys(current: &BTreeMap<String, Option<SharedValue>>) -> String {
     }
 }
 
-/// Makes a store's own error one of ours, saying what was being done.
+/// Converts a store's own error into [`SessionError::Backend`], with what was being done.
 pub fn doing<E: Into<BoxError>>(action: &'static str) -> impl FnOnce(E) -> SessionError {
     move |source| SessionError::Backend { action, source: source.into() }
 }

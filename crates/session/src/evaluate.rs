@@ -1,5 +1,5 @@
-//! What a commit comes to, computed from what is stored before anything is written. Stores that
-//! keep state in this process share it; PostgreSQL computes the same inside the database.
+//! The results of a commit, computed from what is stored before anything is written. Stores that
+//! compute in this process share this code; PostgreSQL computes the same inside the database.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -7,16 +7,18 @@ use std::sync::Arc;
 
 use sessile_state::{Change, Delta, Scope, SharedValue, same_value};
 
-use crate::commit::{Commit, OnOverwrite, ScopeGuards};
+use crate::commit::Commit;
 use crate::error::SessionError;
 use crate::event::{Event, json_of};
+use crate::guard::{OnOverwrite, ScopeGuards};
+use crate::key::ScopeKey;
 use crate::scope_change::{OverwriteNotes, Undo};
-use crate::scope_write::{ScopeKey, ScopeWrite};
+use crate::scope_write::ScopeWrite;
 
 /// Finds the value that is stored under a name, without its prefix.
 pub type ValueOf<'a> = &'a dyn Fn(&str) -> Option<SharedValue>;
 
-/// What a commit comes to.
+/// The results of a commit.
 #[derive(Debug)]
 pub struct Evaluated {
     /// What becomes of the session's state.
@@ -25,12 +27,12 @@ pub struct Evaluated {
     pub user: EvaluatedScope,
     /// What becomes of the application's state.
     pub app: EvaluatedScope,
-    /// What the event tells that it overwrote.
+    /// The overwritten values, which the event reports.
     overwritten: Vec<Overwritten>,
 }
 
 impl Evaluated {
-    /// Whether the event has to tell that it overwrote something.
+    /// Whether the event has to report that it overwrote something.
     pub fn overwrites(&self) -> bool {
         !self.overwritten.is_empty()
     }
@@ -51,26 +53,27 @@ impl Evaluated {
     }
 
     /// The event as it is to be stored: results in the place of operations, which stay readable
-    /// beside what was overwritten. An event that is not shared is changed in its place.
+    /// beside what was overwritten. An event that is not shared is changed in place.
     pub fn committed(&self, mut event: Arc<Event>) -> Arc<Event> {
         if self.overwrites() || event.actions.state_delta.has_operations() {
             let results = self.results(&event);
-            let told = self.overwritten.iter().map(|one| (one.key.clone(), one.told()));
-            let overwrote = self.overwrites().then(|| json_of(&told.collect::<BTreeMap<_, _>>()));
+            let reports = self.overwritten.iter().map(|one| (one.key.clone(), one.report()));
+            let overwrote = self.overwrites().then(|| json_of(&reports.collect::<BTreeMap<_, _>>()));
             Arc::make_mut(&mut event).commit(results, overwrote);
         }
         event
     }
 }
 
-/// What a change of one scope comes to.
+/// The results of a change of one scope.
 #[derive(Debug, Default)]
 pub struct EvaluatedScope {
     /// The change with its operations computed: keys that are set, and keys that are removed.
     pub results: Delta,
-    /// What undoes it, for the history of shared state; of a session's own state nothing is noted.
+    /// What undoes it, for the history of shared state. It is empty for a session's own state,
+    /// which has no such history.
     pub undo: Undo,
-    /// What a write without a session overwrote, for its history; an event tells this itself.
+    /// What a write without a session overwrote, for its history; an event reports this itself.
     pub overwrote: OverwriteNotes,
 }
 
@@ -83,7 +86,7 @@ struct Overwritten {
     on_overwrite: OnOverwrite,
 }
 
-/// Computes what a commit comes to.
+/// Computes the results of a commit.
 ///
 /// # Errors
 ///
@@ -109,7 +112,7 @@ pub fn evaluate(
     })
 }
 
-/// Computes what a write of shared state comes to.
+/// Computes the results of a write of shared state.
 ///
 /// # Errors
 ///
@@ -119,12 +122,12 @@ pub fn evaluate_scope(write: &ScopeWrite, value_of: ValueOf<'_>) -> Result<Evalu
     compare(&mut overwritten, write.scope.scope(), &write.guards, value_of);
     refuse(&overwritten)?;
     let evaluated = scope(write.scope.scope(), &write.delta, value_of, &|| write.scope.to_string())?;
-    let overwrote = overwritten.iter().map(|one| (one.key.clone(), one.told())).collect();
+    let overwrote = overwritten.iter().map(|one| (one.key.clone(), one.report())).collect();
     Ok(EvaluatedScope { overwrote, ..evaluated })
 }
 
 /// The event that is stored for an intent: results in the place of operations, which stay readable
-/// beside what was overwritten. An event that is not shared is changed in its place.
+/// beside what was overwritten. An event that is not shared is changed in place.
 pub fn committed(
     mut intent: Arc<Event>,
     results: Delta,
@@ -195,30 +198,30 @@ fn scope(
     Ok(EvaluatedScope { results, undo, ..EvaluatedScope::default() })
 }
 
-/// Values longer than this are told by their length and digest: the event must not grow with what
-/// it overwrites.
+/// Values longer than this are reported by their length and digest, so that the event does not grow
+/// with what it overwrites.
 pub const LONGEST_TOLD: usize = 1024;
 
-/// Values with more brackets than this are told by their length and digest too. A value may be
-/// nested 200 levels deep, and what is told stands inside of two more.
+/// Values with more brackets than this are reported by their length and digest too. A value may be
+/// nested 200 levels deep, and the report adds two more.
 pub const MOST_BRACKETS_TOLD: usize = 190;
 
 impl Overwritten {
-    /// What the event tells: the value that was read and the one that was found; absence is left
+    /// The report in the event: the value that was read and the one that was found; absence is left
     /// out.
-    fn told(&self) -> SharedValue {
-        told(self.read.as_ref(), self.found.as_ref())
+    fn report(&self) -> SharedValue {
+        overwrite_report(self.read.as_ref(), self.found.as_ref())
     }
 }
 
-/// The JSON that tells of a value that was overwritten.
-pub(crate) fn told(read: Option<&SharedValue>, found: Option<&SharedValue>) -> SharedValue {
+/// The JSON that reports a value that was overwritten.
+pub(crate) fn overwrite_report(read: Option<&SharedValue>, found: Option<&SharedValue>) -> SharedValue {
     let values = [("read", read), ("found", found)];
-    let told = values.into_iter().filter_map(|(name, value)| Some((name, told_value(value?))));
-    json_of(&told.collect::<BTreeMap<_, _>>())
+    let reports = values.into_iter().filter_map(|(name, value)| Some((name, reported_value(value?))));
+    json_of(&reports.collect::<BTreeMap<_, _>>())
 }
 
-fn told_value(value: &SharedValue) -> SharedValue {
+fn reported_value(value: &SharedValue) -> SharedValue {
     let text = value.to_string();
     let brackets = || text.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count();
     if text.len() <= LONGEST_TOLD && brackets() <= MOST_BRACKETS_TOLD {

@@ -2,6 +2,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use sessile_state::Scope;
+
 /// The address of a session. An id is unique only under its application and user, so nothing in
 /// Sessile takes a bare id. Cloning it copies no text.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -18,7 +20,7 @@ struct Parts {
 pub const MAX_ID: usize = 128;
 
 impl SessionKey {
-    /// An address; white space around the session's id is taken off.
+    /// An address; white space around the session's id is trimmed.
     ///
     /// # Errors
     ///
@@ -32,8 +34,9 @@ impl SessionKey {
         Ok(Self(Arc::new(Parts { app, user, id })))
     }
 
-    /// The address of a session that a store found. google-adk stores ids as they are given, also
-    /// blank or padded ones; such a session can be listed, read and deleted under the id it has.
+    /// The address of a session that a store found, without validation. google-adk stores ids as
+    /// they are given, including blank or padded ones; such a session can be listed, read and
+    /// deleted under its id.
     pub fn from_stored(app: impl Into<String>, user: impl Into<String>, id: impl Into<String>) -> Self {
         Self(Arc::new(Parts { app: app.into(), user: user.into(), id: id.into() }))
     }
@@ -60,8 +63,7 @@ impl fmt::Debug for SessionKey {
     }
 }
 
-/// For messages and logs: control characters are escaped, so that no id can begin a line of its
-/// own.
+/// For messages and logs: control characters are escaped, so that an id cannot forge a log line.
 impl fmt::Display for SessionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [app, user, id] = [self.app(), self.user(), self.id()].map(one_line);
@@ -75,6 +77,71 @@ fn one_line(text: &str) -> Cow<'_, str> {
     }
     let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
     Cow::Owned(text.chars().map(escaped).collect())
+}
+
+/// State that sessions share.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ScopeKey {
+    /// Of an application.
+    App(String),
+    /// Of a user of an application.
+    User(String, String),
+}
+
+impl ScopeKey {
+    /// The application's state that a session sees.
+    pub fn app_of(key: &SessionKey) -> Self {
+        Self::App(key.app().to_owned())
+    }
+
+    /// The user's state that a session sees.
+    pub fn user_of(key: &SessionKey) -> Self {
+        Self::User(key.app().to_owned(), key.user().to_owned())
+    }
+
+    /// The application.
+    pub fn app(&self) -> &str {
+        match self {
+            Self::App(app) | Self::User(app, _) => app,
+        }
+    }
+
+    /// The scope of its keys.
+    pub fn scope(&self) -> Scope {
+        match self {
+            Self::App(_) => Scope::App,
+            Self::User(..) => Scope::User,
+        }
+    }
+}
+
+/// For messages: `application shop`, `user ada of application shop`.
+impl fmt::Display for ScopeKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::App(app) => write!(f, "application {app}"),
+            Self::User(app, user) => write!(f, "user {user} of application {app}"),
+        }
+    }
+}
+
+/// Where something is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Address {
+    /// State that sessions share.
+    Scope(ScopeKey),
+    /// A session.
+    Session(SessionKey),
+}
+
+impl Address {
+    /// The application that it belongs to.
+    pub fn app(&self) -> &str {
+        match self {
+            Self::Scope(ScopeKey::App(app) | ScopeKey::User(app, _)) => app,
+            Self::Session(key) => key.app(),
+        }
+    }
 }
 
 /// Whether this can be the name of an application.
@@ -93,8 +160,8 @@ pub(crate) fn check_event(id: &str) -> Result<(), InvalidId> {
 }
 
 fn check(what: &'static str, id: &str) -> Result<(), InvalidId> {
-    // Most ids are visible ASCII characters, which need no closer look. All are looked at, many at
-    // a time.
+    // Fast path: most ids consist of visible ASCII characters. The fold has no early exit, so that
+    // it is vectorized.
     let is_plain = id.bytes().fold(true, |is_plain, byte| is_plain & byte.is_ascii_graphic());
     if is_plain && (1..=MAX_ID).contains(&id.len()) {
         return Ok(());

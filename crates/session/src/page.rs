@@ -1,31 +1,62 @@
 use crate::error::SessionError;
 use crate::key::SessionKey;
-use crate::store::{ListPlace, ListQuery, StateMap, StoredSession};
+use crate::state_map::StateMap;
+use crate::stored_session::StoredSession;
 
 /// A page of sessions as a store reads it, without their events.
 #[derive(Debug, Default)]
 pub struct StoredPage {
-    /// Those that can be understood, in the order of the list. Their initial state may be left out.
+    /// The readable sessions, in the order of the list. Their initial state may be left out.
     pub sessions: Vec<StoredSession>,
-    /// Those of the page that cannot be understood.
+    /// The sessions of the page that cannot be decoded.
     pub unreadable: Vec<Unreadable>,
     /// Where the page ends, if there are more sessions after it.
     pub next: Option<ListPlace>,
 }
 
-/// A session that is there and cannot be read. It hides no other.
+/// A session whose stored data cannot be decoded. It does not prevent others from being listed.
 #[derive(Debug)]
 pub struct Unreadable {
     /// Where it is.
     pub key: SessionKey,
-    /// Why; names the row.
+    /// The reason, which names the row.
     pub error: SessionError,
 }
 
-/// Puts a page together from rows as they come, and knows when it is full. A store asks
-/// [`takes`](Self::takes) before each row, which need not be read further if the answer is no.
+/// Which sessions are listed, in the order of their last change.
+#[derive(Debug, Clone)]
+pub struct ListQuery {
+    /// Of this application.
+    pub app: String,
+    /// Of this user only.
+    pub user: Option<String>,
+    /// At most this many; at least one is returned.
+    pub limit: usize,
+    /// Roughly how many bytes of JSON the states on a page may take. A page always has at least one
+    /// session.
+    pub max_bytes: usize,
+    /// After this position.
+    pub after: Option<ListPlace>,
+    /// The most recently changed first; otherwise last.
+    pub newest_first: bool,
+}
+
+/// A position in a list of sessions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ListPlace {
+    /// When the session there was last changed.
+    pub update_time: f64,
+    /// Its user.
+    pub user: String,
+    /// Its id.
+    pub id: String,
+}
+
+/// Assembles a page row by row, and stops when it is full. A store calls [`takes`](Self::takes)
+/// before each row, and can stop reading if that returns false.
 ///
-/// A row whose place in the list is corrupt is told of like another, only no page can end there.
+/// A row whose position in the list is corrupt is reported like any other corrupt row, but a page
+/// cannot end at it.
 #[derive(Debug)]
 pub struct PageWriter {
     limit: usize,
@@ -64,13 +95,13 @@ impl PageWriter {
         !self.full
     }
 
-    /// Notes that there are more sessions after this page, for a store whose database counts by
-    /// itself.
+    /// Marks that there are more sessions after this page, for a store whose database limits the
+    /// page.
     pub fn ends_here(&mut self) {
         self.full = true;
     }
 
-    /// Adds a session that was taken, and its place if that is known.
+    /// Adds a session that [`takes`](Self::takes) accepted, and its position if that is known.
     pub fn add(&mut self, place: Option<ListPlace>, session: Result<StoredSession, Unreadable>) {
         self.last = place.or(self.last.take());
         match session {
@@ -83,8 +114,8 @@ impl PageWriter {
     ///
     /// # Errors
     ///
-    /// That of the first session if there are more after the page, and the place of none on it is
-    /// known: the list could not go on.
+    /// That of the first unreadable session, if there are more sessions after the page and no
+    /// position on it is known: the list could not be continued.
     pub fn finish(mut self) -> Result<StoredPage, SessionError> {
         if self.full {
             if self.last.is_none() && !self.page.unreadable.is_empty() {
@@ -96,7 +127,7 @@ impl PageWriter {
     }
 }
 
-/// About how many bytes a state takes as JSON, without writing it.
+/// The approximate size of a state as JSON in bytes, without serializing it.
 pub(crate) fn json_bytes(state: &StateMap) -> usize {
     fn value(json: &serde_json::Value) -> usize {
         use serde_json::Value;

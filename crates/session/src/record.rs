@@ -68,7 +68,7 @@ macro_rules! plain {
 
 plain!(String, bool, i64, SharedValue, BTreeSet<String>);
 
-/// serde_json would write null for what is no JSON number.
+/// NaN and infinity are an error: serde_json would write null for them.
 impl Spell for f64 {
     fn spell<S: Serializer>(&self, _: Spelling, serializer: S) -> Result<S::Ok, S::Error> {
         if !self.is_finite() {
@@ -145,7 +145,7 @@ impl<'de> Deserialize<'de> for FieldName<'de> {
     }
 }
 
-/// Fields that few records have: they take no room until one of them is set.
+/// Fields that few records have. They are allocated only when one of them is set.
 ///
 /// It reads and writes as the struct it holds (`Deref`).
 #[derive(Clone)]
@@ -157,19 +157,19 @@ impl<T> Default for Rare<T> {
     }
 }
 
-/// What can be rare: it knows how it looks when nothing is set.
+/// A type that can be [`Rare`]: it has a value for when no field is set.
 pub trait Extras: Default + PartialEq + 'static {
     /// The value of all that have nothing set.
     fn empty() -> &'static Self;
 }
 
 impl<T: Extras> Rare<T> {
-    /// Whether there is room for the fields.
+    /// Whether the fields are allocated.
     pub(crate) fn is_set(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Sets a field that was read; room is made only if it differs from its default.
+    /// Sets a field that was read; the fields are allocated only if it differs from its default.
     pub(crate) fn set<V: Default + PartialEq>(&mut self, value: V, place: impl FnOnce(&mut T) -> &mut V) {
         if self.0.is_some() || value != V::default() {
             *place(self) = value;
@@ -220,11 +220,11 @@ pub(crate) trait Codec: Clone {
         None
     }
 
-    /// Understands fields that belong together, after all were read.
+    /// Decodes fields that belong together, after all were read.
     ///
     /// # Errors
     ///
-    /// A text that says what cannot be understood.
+    /// A message that says what cannot be decoded.
     fn understood(&mut self) -> Result<(), String> {
         Ok(())
     }
@@ -255,7 +255,7 @@ macro_rules! record_struct {
         #[derive(Debug, Clone, PartialEq, Default)]
         pub struct $name {
             $($(#[$field_meta])* pub $field: $type,)*
-            /// Fields that this version does not know, as they were.
+            /// Fields that this version does not know, unchanged.
             pub unknown: std::collections::BTreeMap<String, sessile_state::SharedValue>,
         }
 
@@ -291,7 +291,7 @@ macro_rules! record_struct {
         #[derive(Debug, Clone, PartialEq, Default)]
         pub struct $extras {
             $($(#[$rare_meta])* pub $rare: $rare_type,)*
-            /// Fields that this version does not know, as they were.
+            /// Fields that this version does not know, unchanged.
             pub unknown: std::collections::BTreeMap<String, sessile_state::SharedValue>,
         }
 

@@ -1,4 +1,4 @@
-//! The history of shared state: each change, who made it, and what undoes it.
+//! The history of shared state: each change, its author, and what undoes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use smallvec::SmallVec;
 
 use crate::event::Event;
 use crate::key::SessionKey;
-use crate::scope_write::ScopeWrite;
-use crate::store::{StateMap, Version};
+use crate::state_map::StateMap;
+use crate::version::Version;
 
 /// One change of the state of an application or a user.
 ///
-/// Its size follows the change, not the values that it was applied to: of a list that grew, it
-/// holds how much was added. A state at an earlier version is computed backwards from the current
-/// one, with [`undo`](Self::undo).
+/// Its size is proportional to the change, not to the values that it was applied to: for a list
+/// that grew, it holds the number of added items. A state at an earlier version is computed
+/// backwards from the current one, with [`undo`](Self::undo).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScopeChange {
     /// The version of the scope since this change.
@@ -34,21 +34,20 @@ pub struct ScopeChange {
     pub undo: Undo,
     /// Of a write without a session whose guards report: the keys, prefixes included, that no
     /// longer held what the writer had read, each with what was `read` and what was `found`. An
-    /// event tells this itself.
+    /// event reports this itself.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub overwrote: OverwriteNotes,
 }
 
-/// What a write overwrote that it had not read, by key with prefix: `{"read": …, "found": …}`.
-/// Absence is left out, and a long value is told by its length and digest.
+/// What a write overwrote without having read it, by key with prefix: `{"read": …, "found": …}`.
+/// Absence is left out, and a long value is reported by its length and digest.
 pub type OverwriteNotes = BTreeMap<String, SharedValue>;
 
 /// Who changed shared state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ChangedBy {
-    /// A writer that bypasses Sessile: google-adk, or SQL by hand. The triggers of the database
-    /// tell of it.
+    /// A writer that bypasses Sessile: google-adk, or SQL by hand. Database triggers record it.
     External {
         /// What the database knows of the writer: its role and program on PostgreSQL; empty on
         /// SQLite.
@@ -102,12 +101,6 @@ impl ChangedBy {
         Self::Event { user, session, event: String::new(), author: None }
     }
 
-    /// A write without a session.
-    pub fn request(write: &ScopeWrite) -> Self {
-        let principal = write.principal.clone();
-        Self::Request { request: write.request.clone(), principal }
-    }
-
     /// Whether it is the write with this request id.
     pub fn is_request(&self, id: &str) -> bool {
         matches!(self, Self::Request { request, .. } if request == id)
@@ -127,8 +120,8 @@ pub struct Undo {
     /// sets were absent.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub fields: BTreeMap<String, BTreeMap<String, SharedValue>>,
-    /// Whether the state before is not known, so that nothing undoes the change: the row was
-    /// replaced behind the triggers' back, or it was no valid JSON.
+    /// Whether the state before is unknown, so that the change cannot be undone: the row was
+    /// replaced without firing the triggers, or it was not valid JSON.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unknown: bool,
 }
@@ -199,12 +192,12 @@ fn fields_set(change: &Change) -> BTreeSet<&str> {
 }
 
 impl ScopeChange {
-    /// Makes a state what it was before this change.
+    /// Restores a state to what it was before this change.
     ///
     /// # Errors
     ///
-    /// [`OperationError`] if a key is not of the type that this change left; the state is as it was
-    /// then.
+    /// [`OperationError`] if a key is not of the type that this change left; the state is then
+    /// unchanged.
     pub fn undo(&self, state: &mut StateMap) -> Result<(), OperationError> {
         let mut restored = Vec::with_capacity(self.change.len());
         for (key, change) in self.change.iter() {
@@ -219,7 +212,7 @@ impl ScopeChange {
         Ok(())
     }
 
-    /// What a key held before this change, from what it holds since.
+    /// What a key held before this change, computed from what it held after it.
     fn before(
         &self,
         key: &str,
@@ -251,12 +244,12 @@ impl ScopeChange {
 }
 
 /// Reads the list of changes that a row of the history holds. Other programs can store JSON that no
-/// value can hold, a lone surrogate for instance. Such a change of theirs is told without what it
-/// changed, so that it hides no other.
+/// value can hold, a lone surrogate for instance. Such a change is returned without its content, so
+/// that the others stay readable.
 ///
 /// # Errors
 ///
-/// If it is no list of changes.
+/// If it is not a list of changes.
 pub fn changes_from_json(text: &str) -> Result<Vec<ScopeChange>, serde_json::Error> {
     #[derive(Deserialize)]
     struct Outline<'a> {
@@ -283,7 +276,7 @@ pub fn changes_from_json(text: &str) -> Result<Vec<ScopeChange>, serde_json::Err
     };
     serde_json::from_str(text).or_else(|error| {
         let outlines: Vec<Outline<'_>> = serde_json::from_str(text)?;
-        let told = |outline: Outline<'_>| {
+        let readable = |outline: Outline<'_>| {
             let (version, time, by) = (outline.version, outline.time, outline.by.clone());
             let is_external = matches!(by, ChangedBy::External { .. });
             match understood(outline) {
@@ -301,7 +294,7 @@ pub fn changes_from_json(text: &str) -> Result<Vec<ScopeChange>, serde_json::Err
                 other => other.ok(),
             }
         };
-        outlines.into_iter().map(told).collect::<Option<_>>().ok_or(error)
+        outlines.into_iter().map(readable).collect::<Option<_>>().ok_or(error)
     })
 }
 

@@ -2,59 +2,14 @@
 
 use std::sync::Arc;
 
-use sessile_state::{Delta, Scope};
+use sessile_state::Delta;
 
-use crate::commit::ScopeGuards;
 use crate::error::SessionError;
-use crate::key::SessionKey;
-use crate::scope_change::OverwriteNotes;
-use crate::store::{StateMap, Version};
-
-/// State that sessions share.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum ScopeKey {
-    /// Of an application.
-    App(String),
-    /// Of a user of an application.
-    User(String, String),
-}
-
-impl ScopeKey {
-    /// The application's state that a session sees.
-    pub fn app_of(key: &SessionKey) -> Self {
-        Self::App(key.app().to_owned())
-    }
-
-    /// The user's state that a session sees.
-    pub fn user_of(key: &SessionKey) -> Self {
-        Self::User(key.app().to_owned(), key.user().to_owned())
-    }
-
-    /// The application.
-    pub fn app(&self) -> &str {
-        match self {
-            Self::App(app) | Self::User(app, _) => app,
-        }
-    }
-
-    /// The scope of its keys.
-    pub fn scope(&self) -> Scope {
-        match self {
-            Self::App(_) => Scope::App,
-            Self::User(..) => Scope::User,
-        }
-    }
-}
-
-/// For messages: `application shop`, `user ada of application shop`.
-impl std::fmt::Display for ScopeKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::App(app) => write!(f, "application {app}"),
-            Self::User(app, user) => write!(f, "user {user} of application {app}"),
-        }
-    }
-}
+use crate::guard::ScopeGuards;
+use crate::key::ScopeKey;
+use crate::scope_change::{ChangedBy, OverwriteNotes};
+use crate::state_map::StateMap;
+use crate::version::Version;
 
 /// The state that sessions share, as a store has it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -81,7 +36,7 @@ pub struct ScopeWrite {
     pub max_scope_bytes: Option<usize>,
     /// Makes the write idempotent: a second one with this id changes nothing.
     pub request: String,
-    /// Who writes, for the history of the scope.
+    /// The author, for the history of the scope.
     pub principal: Option<String>,
     /// When, in Unix seconds.
     pub time: f64,
@@ -94,16 +49,16 @@ pub struct ScopeWritten {
     pub version: Version,
     /// The whole state since then.
     pub state: Arc<StateMap>,
-    /// If there was a write with this request id already: what it was meant to change. Then nothing
-    /// was changed, and the rest tells of that write.
+    /// If there already was a write with this request id: its changes. Then nothing was changed
+    /// now, and the other fields describe that write.
     pub known: Option<Delta>,
-    /// What guards that report found: keys that were overwritten although they had changed since
-    /// they were read.
+    /// What guards with [`OnOverwrite::Report`](crate::OnOverwrite::Report) found: keys that were
+    /// overwritten although they had changed since they were read.
     pub overwrote: OverwriteNotes,
 }
 
 impl ScopeWrite {
-    /// A change that is made whatever is stored, for stores that compute what a creation comes to.
+    /// A change without conditions, for stores that compute the results of a creation.
     pub fn unconditional(scope: ScopeKey, delta: Delta, time: f64) -> Self {
         let (guards, request) = (ScopeGuards::new(), String::new());
         Self { scope, delta, expect: None, guards, max_scope_bytes: None, request, principal: None, time }
@@ -121,5 +76,13 @@ impl ScopeWrite {
             }
             None => Ok(()),
         }
+    }
+}
+
+impl ChangedBy {
+    /// A write without a session.
+    pub fn request(write: &ScopeWrite) -> Self {
+        let principal = write.principal.clone();
+        Self::Request { request: write.request.clone(), principal }
     }
 }

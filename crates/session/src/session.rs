@@ -5,14 +5,16 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 use sessile_state::{Delta, SharedValue, State, StateError, merge_scopes};
 
-use crate::commit::{Appended, Expect, Incarnation};
+use crate::commit::{Appended, Expect};
 use crate::key::SessionKey;
-use crate::store::{SessionEvent, StateMap, StoredSession, Version, apply};
+use crate::state_map::{StateMap, apply};
+use crate::stored_session::{SessionEvent, StoredSession};
+use crate::version::{Incarnation, Version};
 
 /// A session as it was when it was read.
 ///
-/// It has no setters: state changes by appending events, so that no change is made in a place
-/// where it would be lost. Appending through the service brings it up to date.
+/// It has no setters: state changes only by appending events, so that no change can be made without
+/// being stored. Appending through the service updates it.
 #[derive(Debug, Clone)]
 pub struct Session {
     key: SessionKey,
@@ -21,7 +23,8 @@ pub struct Session {
     scope_versions: ScopeVersions,
     update_time: f64,
     state: SessionState,
-    /// Copied when an event is added while others share it; the events themselves never are.
+    /// Copy on write: the list is copied if an event is added while it is shared; the events
+    /// themselves never are.
     events: Arc<Vec<SessionEvent>>,
 }
 
@@ -33,12 +36,12 @@ pub(crate) struct ScopeVersions {
 }
 
 impl Session {
-    /// Where it is.
+    /// Its address.
     pub fn key(&self) -> &SessionKey {
         &self.key
     }
 
-    /// Tells it from sessions that had its address before or have it later.
+    /// Distinguishes it from earlier and later sessions with the same address.
     pub fn incarnation(&self) -> Incarnation {
         self.incarnation
     }
@@ -53,7 +56,7 @@ impl Session {
         self.update_time
     }
 
-    /// What it knows: its own keys, and those of its user (`user:`) and application (`app:`).
+    /// Its state: its own keys, and those of its user (`user:`) and application (`app:`).
     pub fn state(&self) -> &SessionState {
         &self.state
     }
@@ -75,8 +78,8 @@ impl Session {
         }
     }
 
-    /// Takes in an event that was appended to this session, and those that others appended before
-    /// it.
+    /// Applies an event that was appended to this session, and those that other writers appended
+    /// before it.
     pub(crate) fn take_in(&mut self, appended: Appended) {
         let Appended { version, update_time, event, between, .. } = appended;
         if version <= self.version {
@@ -136,7 +139,7 @@ impl Serialize for Session {
     }
 }
 
-/// What a session knew when it was read: keys with their prefixes, read only.
+/// The state of a session when it was read: keys with their prefixes, read only.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SessionState(Arc<StateMap>);
 

@@ -9,7 +9,7 @@ use sessile_session::{
     CreateSession, Event, EventActions, EventWindow, OnConflict, SessionError, SessionService,
 };
 
-/// A store whose reads fail when told to.
+/// A store whose reads fail on demand.
 fn unreadable(fails: Arc<AtomicBool>) -> Between {
     Between::new(move |call| {
         let fails = fails.load(Ordering::SeqCst) && matches!(call, Call::Get);

@@ -1,10 +1,10 @@
 //! The bottom of every state: a table of values in shards, and one ordered index of its keys.
 //!
-//! - A key's hash chooses its shard, so writers of different keys rarely meet.
+//! - A key's hash chooses its shard, so writers of different keys rarely contend for a lock.
 //! - Tables and index are copied on write *if* a snapshot shares them: a snapshot is a handful of
-//!   counted references, and a state nobody looks at whole is changed in place.
-//! - Locks are taken in one order: shards by number, then the index. A change of several keys
-//!   holds all their shards and the index, so nobody sees half of it.
+//!   reference-counted pointers, and a state without snapshots is changed in place.
+//! - Locks are acquired in one order: shards by number, then the index. A change of several keys
+//!   holds the locks of all their shards and of the index, so readers see all of it or nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::BuildHasher;
@@ -12,19 +12,18 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
-use crate::delta::{Change, Delta};
+use crate::change::Change;
+use crate::delta::Delta;
 use crate::error::StateError;
 use crate::gate::{Gate, GateGuard, Why};
 use crate::journal::{Journal, as_keys};
-use crate::node::{Blocked, Key, Plan};
+use crate::key::Key;
 use crate::operation::Operations;
+use crate::plan::{Blocked, Plan};
 use crate::snapshot::{Index, Snapshot};
 use crate::sync::{Mutex, lock};
-use crate::table::{Inserted, Table};
+use crate::table::{Hash, Inserted, SHARDS, Table, shard_of};
 use crate::value::{SharedValue, Slot};
-
-/// How many shards a table has: a power of two, enough for the threads of one agent.
-pub(crate) const SHARDS: usize = 32;
 
 pub(crate) struct Base {
     /// Boxed, so that a delta view, which has none, stays small.
@@ -35,12 +34,9 @@ pub(crate) struct Base {
     pub(crate) journal: Journal,
 }
 
-/// Alone on its cache lines, so that two threads in two shards do not slow each other down.
+/// Aligned to its own cache lines, so that threads in different shards do not cause false sharing.
 #[repr(align(128))]
 struct Shard(Gate<Table, Hash>);
-
-/// The hash of a key: it chooses the shard, finds the entry, and tells claims apart.
-type Hash = u64;
 
 type Locked<'a> = [Option<GateGuard<'a, Table, Hash>>; SHARDS];
 
@@ -70,10 +66,10 @@ impl Base {
         self.shard(hash).lock().get(hash, key).cloned()
     }
 
-    /// The value of `key`, or else that of `other`, as they are at one moment.
+    /// The value of `key`, or else that of `other`, both read under their locks at once.
     pub(crate) fn get_either(&self, key: &str, other: &str) -> Option<Slot> {
         let (hash, other_hash) = (self.hash(key), self.hash(other));
-        let (place, other_place) = (place(hash), place(other_hash));
+        let (place, other_place) = (shard_of(hash), shard_of(other_hash));
         let first = self.shards[place.min(other_place)].0.lock();
         let second = (place != other_place).then(|| self.shards[place.max(other_place)].0.lock());
         let last = second.as_ref().unwrap_or(&first);
@@ -142,7 +138,7 @@ impl Base {
         Ok(table.get(hash, key).cloned())
     }
 
-    /// Notes that the closure of a `modify` is given this value.
+    /// Records that the closure of a `modify` gets this value.
     pub(crate) fn note_claimed(&self, key: &str, value: Option<&Slot>) {
         if let Some(mut noted) = self.journal.noted_for(key) {
             noted.claimed(key, || value.cloned().map(SharedValue::from));
@@ -165,14 +161,14 @@ impl Base {
         drop(old);
     }
 
-    /// Makes all changes at one moment, or none if a claim is in the way; `mine` if the claims
-    /// of this thread are there for this very change.
+    /// Makes all changes atomically, or none if a key is claimed. `mine` says that the claims of
+    /// this thread were made for this change and do not block it.
     pub(crate) fn try_apply(&self, delta: &Delta, mine: bool) -> Result<(), Blocked> {
-        let shards = delta.entries().fold(0, |shards, (key, _)| shards | 1 << place(self.hash(key)));
+        let shards = delta.entries().fold(0, |shards, (key, _)| shards | 1 << shard_of(self.hash(key)));
         self.try_write_locked(self.lock_shards(shards), delta, mine)
     }
 
-    /// Makes all changes that `plan` decides on, seeing the state at that moment.
+    /// Lets `plan` decide on changes from the state under the locks, and makes them.
     pub(crate) fn try_write(&self, plan: &mut Plan<'_>, mine: bool) -> Result<(), Blocked> {
         let mut shards = self.lock_shards(!0);
         let delta = plan(&self.view_of(&mut shards));
@@ -190,7 +186,7 @@ impl Base {
     fn try_write_locked(&self, mut shards: Locked<'_>, delta: &Delta, mine: bool) -> Result<(), Blocked> {
         for (key, _) in delta.entries() {
             let hash = self.hash(key);
-            if shards[place(hash)].as_ref().is_some_and(|table| table.claimed(&hash, mine)) {
+            if shards[shard_of(hash)].as_ref().is_some_and(|table| table.claimed(&hash, mine)) {
                 return Err(Blocked::Claimed);
             }
         }
@@ -201,7 +197,7 @@ impl Base {
             true => {
                 let value_of = |key: &str| {
                     let hash = self.hash(key);
-                    let table = shards[place(hash)].as_ref()?;
+                    let table = shards[shard_of(hash)].as_ref()?;
                     table.get(hash, key).cloned().map(SharedValue::from)
                 };
                 resolved = delta.resolved(value_of).map_err(Blocked::Refused)?;
@@ -209,12 +205,12 @@ impl Base {
             }
         };
         self.record(&shards, intended, delta);
-        // Kept until the locks are free: dropping a large value takes a while.
+        // Dropped after the locks are released, because dropping a large value takes time.
         let mut old = Vec::with_capacity(delta.len());
         let mut index = lock(&self.index);
         for (key, change) in delta.entries() {
             let hash = self.hash(key);
-            let table = shards[place(hash)].as_mut().expect("the caller locks the shards of all keys");
+            let table = shards[shard_of(hash)].as_mut().expect("the caller locks the shards of all keys");
             match change {
                 Change::Set(value) => match table.insert(hash, key, value.clone().into(), &self.hasher) {
                     Inserted::Over(value) => old.push(value),
@@ -233,18 +229,19 @@ impl Base {
         Ok(())
     }
 
-    /// Brings values that are committed elsewhere in under what is recorded; claims do not matter,
-    /// because a closure that runs keeps the value that it was given as the one that was read.
+    /// Puts values that were committed elsewhere below the recorded changes. Claims are ignored:
+    /// for a `modify` in progress, the value that its closure got still counts as the one that was
+    /// read.
     pub(crate) fn absorb(&self, values: BTreeMap<String, Option<SharedValue>>) {
         let values = as_keys(values);
-        let which = values.iter().fold(0, |shards, (key, _)| shards | 1 << place(self.hash(key)));
+        let which = values.iter().fold(0, |shards, (key, _)| shards | 1 << shard_of(self.hash(key)));
         let mut shards = self.lock_shards(which);
         let mut index = lock(&self.index);
         let Some(mut noted) = self.journal.noted() else { return };
         for (key, committed) in &values {
             let Some(shown) = noted.shown(key, committed) else { continue };
             let hash = self.hash(key);
-            let Some(table) = shards[place(hash)].as_mut() else { continue };
+            let Some(table) = shards[shard_of(hash)].as_mut() else { continue };
             match shown {
                 Some(value) => {
                     if let Inserted::New(key) = table.insert(hash, key, value.into(), &self.hasher) {
@@ -260,7 +257,7 @@ impl Base {
         }
     }
 
-    /// Notes the changes of several keys before they are made, if the state is recorded.
+    /// Records the changes of several keys before they are made, if the state is recorded.
     fn record(&self, shards: &Locked<'_>, intended: &Delta, results: &Delta) {
         let Some(mut noted) = self.journal.noted() else { return };
         for (key, change) in intended.entries().filter(|(key, _)| noted.keeps(key)).collect::<Vec<_>>() {
@@ -269,7 +266,7 @@ impl Base {
                 (Change::Remove, _) => noted.remove(key),
                 (Change::Operate(operations), Some(Change::Set(after))) => {
                     let hash = self.hash(key);
-                    let table = shards[place(hash)].as_ref();
+                    let table = shards[shard_of(hash)].as_ref();
                     let before = table.and_then(|table| table.get(hash, key)).cloned();
                     noted.operate(key, operations, before.map(SharedValue::from), after.clone());
                 }
@@ -304,11 +301,6 @@ impl Base {
     }
 
     fn shard(&self, hash: Hash) -> &Gate<Table, Hash> {
-        &self.shards[place(hash)].0
+        &self.shards[shard_of(hash)].0
     }
-}
-
-/// The shard of a hash, from bits that the table inside the shard does not use first.
-pub(crate) fn place(hash: Hash) -> usize {
-    (hash >> 40) as usize % SHARDS
 }

@@ -4,18 +4,18 @@ use std::ops::Bound::{Included, Unbounded};
 
 use smallvec::SmallVec;
 
-use crate::delta::Change;
-use crate::node::Key;
+use crate::change::Change;
+use crate::key::Key;
 
-/// What happens to keys, in key order. Few are a sorted list, which most deltas are; many are a
-/// tree, so that they can come in any order.
+/// What happens to keys, in key order. A few are kept in a sorted list, which covers most deltas;
+/// many are kept in a tree, so that inserting them in any order stays cheap.
 #[derive(Clone)]
 pub(crate) enum Changes {
     Few(SmallVec<[(Key, Change); 2]>),
     Many(BTreeMap<Key, Change>),
 }
 
-/// How many are few: shifting them costs less than a tree.
+/// Up to this many, shifting the entries of a list costs less than a tree.
 const FEW: usize = 16;
 
 impl Changes {
@@ -92,8 +92,8 @@ impl Changes {
     }
 }
 
-/// Where a key is in a sorted list, or belongs. Keys mostly come in order, so the end is looked at
-/// first.
+/// The index of a key in a sorted list, or where to insert it. Keys mostly come in order, so the
+/// end is checked first.
 fn place(list: &[(Key, Change)], key: &str) -> Result<usize, usize> {
     if list.last().is_none_or(|(last, _)| **last < *key) {
         return Err(list.len());
@@ -140,7 +140,7 @@ impl FromIterator<(Key, Change)> for Changes {
     }
 }
 
-/// By what they hold, however they hold it.
+/// Compares the entries, regardless of the representation.
 impl PartialEq for Changes {
     fn eq(&self, other: &Self) -> bool {
         self.len() == other.len() && self.iter().eq(other.iter())

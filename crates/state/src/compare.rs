@@ -1,8 +1,8 @@
-//! Parts of a state, and what became of them.
+//! Parts of a state, and how they changed.
 
 use std::collections::BTreeMap;
 
-use crate::prefix::{derived_name, joined};
+use crate::key::{derived_name, joined};
 use crate::state::State;
 use crate::value::SharedValue;
 

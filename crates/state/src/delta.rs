@@ -2,62 +2,16 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::ser::SerializeMap;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use crate::change::Change;
 use crate::changes::{Changes, Iter};
-use crate::error::StateError;
-use crate::node::Key;
-use crate::operation::{Operation, OperationError, Operations};
-use crate::scope::Scope;
+use crate::error::{StateError, or_panic};
+use crate::key::Key;
+use crate::message::type_of;
+use crate::number::Addend;
+use crate::operation::{Operation, Operations};
 use crate::value::SharedValue;
-use crate::write::or_panic;
-
-/// What happens to one key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
-    /// The key gets this value; null is a value.
-    Set(SharedValue),
-    /// The key is removed.
-    Remove,
-    /// The value is computed from the one that is stored when the change is committed.
-    Operate(Operations),
-}
-
-impl Change {
-    /// The one change that has the effect of this one and then `later`.
-    ///
-    /// # Errors
-    ///
-    /// [`OperationError`] if `later` operates on a value that this change sets and that it cannot
-    /// be applied to.
-    pub fn then(&self, later: &Self) -> Result<Self, OperationError> {
-        match (self, later) {
-            (_, Self::Set(_) | Self::Remove) => Ok(later.clone()),
-            (Self::Set(value), Self::Operate(operations)) => operations.apply(Some(value)).map(Self::Set),
-            (Self::Remove, Self::Operate(operations)) => operations.apply(None).map(Self::Set),
-            (Self::Operate(earlier), Self::Operate(operations)) => {
-                let mut all = earlier.clone();
-                all.extend(operations);
-                Ok(Self::Operate(all))
-            }
-        }
-    }
-
-    /// What the change makes of a value; `None` is absence.
-    ///
-    /// # Errors
-    ///
-    /// [`OperationError`] if it is an operation that cannot be applied to this value.
-    pub fn apply(&self, value: Option<&SharedValue>) -> Result<Option<SharedValue>, OperationError> {
-        match self {
-            Self::Set(value) => Ok(Some(value.clone())),
-            Self::Remove => Ok(None),
-            Self::Operate(operations) => operations.apply(value).map(Some),
-        }
-    }
-}
 
 /// Changes that are not committed yet: keys set, keys removed and operations on keys, in key order.
 ///
@@ -77,7 +31,7 @@ impl Change {
 /// ```
 #[derive(Clone, Default)]
 pub struct Delta {
-    /// `None` if nothing changes: most deltas of a scope are empty, and cost nothing then.
+    /// `None` if nothing changes. Most deltas of a scope are empty, and then need no allocation.
     changes: Option<Arc<Changes>>,
 }
 
@@ -133,12 +87,12 @@ impl Delta {
         self.entries().any(|(_, change)| matches!(change, Change::Operate(_)))
     }
 
-    /// Sets a key, in place of what the delta said about it.
+    /// Sets a key, replacing any change of it in the delta.
     pub fn set(&mut self, key: impl AsRef<str>, value: impl Into<SharedValue>) {
         self.insert(key.as_ref().into(), Change::Set(value.into()));
     }
 
-    /// Removes a key, in place of what the delta said about it.
+    /// Removes a key, replacing any change of it in the delta.
     pub fn remove(&mut self, key: impl AsRef<str>) {
         self.insert(key.as_ref().into(), Change::Remove);
     }
@@ -150,7 +104,7 @@ impl Delta {
     /// Where [`try_operate`](Self::try_operate) returns an error, with its text; if the number is
     /// NaN or infinite.
     #[track_caller]
-    pub fn add(&mut self, key: impl AsRef<str>, by: impl crate::number::Addend) {
+    pub fn add(&mut self, key: impl AsRef<str>, by: impl Addend) {
         self.operate(key, Operation::add(by));
     }
 
@@ -174,7 +128,7 @@ impl Delta {
         self.operate(key, Operation::union(items));
     }
 
-    /// Operates on a key, after what the delta does to it already.
+    /// Operates on a key, after any change of it that is already in the delta.
     ///
     /// # Panics
     ///
@@ -184,7 +138,7 @@ impl Delta {
         or_panic(self.try_operate(key, operations));
     }
 
-    /// Operates on a key, after what the delta does to it already.
+    /// Operates on a key, after any change of it that is already in the delta.
     ///
     /// # Errors
     ///
@@ -198,12 +152,13 @@ impl Delta {
         self.compose(key.as_ref().into(), &Change::Operate(operations.into()))
     }
 
-    /// Adds the changes of another delta, each after what this one does to its key.
+    /// Adds the changes of another delta, each after any change of its key that is already in this
+    /// one.
     ///
     /// # Errors
     ///
     /// [`StateError::Operation`] if this delta sets a key to a value that an operation of the other
-    /// cannot be applied to; this one is as it was then.
+    /// cannot be applied to; this delta is then unchanged.
     pub fn merge(&mut self, later: &Self) -> Result<(), StateError> {
         let mut merged = self.clone();
         for (key, change) in later.entries() {
@@ -213,8 +168,7 @@ impl Delta {
         Ok(())
     }
 
-    /// The delta with its operations replaced by what they come to: only sets and removals are
-    /// left.
+    /// The delta with its operations replaced by their results: only sets and removals are left.
     ///
     /// # Errors
     ///
@@ -235,7 +189,7 @@ impl Delta {
         changes.into_iter().collect::<Changes>().into()
     }
 
-    /// The same keys with other changes, the first error instead.
+    /// The same keys with other changes, or the first error.
     ///
     /// # Errors
     ///
@@ -264,33 +218,14 @@ impl Delta {
         }
     }
 
-    /// Keeps the changes of the keys that `keep` wants.
+    /// Keeps the changes of the keys for which `keep` returns true.
     pub fn retain(&mut self, keep: impl FnMut(&str) -> bool) {
         if let Some(changes) = &mut self.changes {
             Arc::make_mut(changes).retain(keep);
         }
     }
 
-    /// Separates the changes by scope, prefixes taken off, `temp:` keys dropped.
-    pub fn split(&self) -> ScopedDelta {
-        if self.iter().all(|(key, _)| Scope::of(key).0 == Scope::Session) {
-            return ScopedDelta { session: self.clone(), ..ScopedDelta::default() }; // their names are the keys
-        }
-        let (mut app, mut user, mut session) = <(Changes, Changes, Changes)>::default();
-        for (key, change) in self.entries() {
-            let (scope, name) = Scope::of(key);
-            // Keys are in order, and so are the names of those that have the same prefix.
-            match scope {
-                Scope::App => app.push(name.into(), change.clone()),
-                Scope::User => user.push(name.into(), change.clone()),
-                Scope::Session => session.push(key.clone(), change.clone()),
-                Scope::Temp => {} // never stored
-            }
-        }
-        ScopedDelta { app: app.into(), user: user.into(), session: session.into() }
-    }
-
-    /// Makes a change after what the delta does to the key already.
+    /// Makes a change after any change of the key that is already in the delta.
     pub(crate) fn compose(&mut self, key: Key, change: &Change) -> Result<(), StateError> {
         let both = match self.get(&key) {
             Some(earlier) => earlier.then(change).map_err(|source| StateError::operation(&key, source))?,
@@ -326,7 +261,7 @@ impl From<Changes> for Delta {
     }
 }
 
-/// By what changes: a delta that was emptied equals one that was never filled.
+/// Compares the changes: a delta that was emptied equals a new one.
 impl PartialEq for Delta {
     fn eq(&self, other: &Self) -> bool {
         self.len() == other.len() && self.entries().eq(other.entries())
@@ -373,7 +308,7 @@ impl From<Value> for Delta {
     fn from(value: Value) -> Self {
         match value {
             Value::Object(fields) => fields.into(),
-            other => panic!("changes of state are an object, not {}", crate::value::type_of(&other)),
+            other => panic!("changes of state are an object, not {}", type_of(&other)),
         }
     }
 }
@@ -388,151 +323,4 @@ impl From<BTreeMap<String, SharedValue>> for Delta {
     fn from(map: BTreeMap<String, SharedValue>) -> Self {
         map.into_iter().collect()
     }
-}
-
-/// `{"set": {key: value}, "remove": [keys], "ops": {key: operations}}`; parts that are empty are
-/// left out.
-impl Serialize for Delta {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        if self.values().next().is_some() {
-            map.serialize_entry("set", &SetPart(self))?;
-        }
-        if self.removed().next().is_some() {
-            map.serialize_entry("remove", &RemovePart(self))?;
-        }
-        if self.has_operations() {
-            map.serialize_entry("ops", &OperationPart(self))?;
-        }
-        map.end()
-    }
-}
-
-struct SetPart<'a>(&'a Delta);
-
-impl Serialize for SetPart<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.values())
-    }
-}
-
-struct RemovePart<'a>(&'a Delta);
-
-impl Serialize for RemovePart<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.removed())
-    }
-}
-
-struct OperationPart<'a>(&'a Delta);
-
-impl Serialize for OperationPart<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.operations())
-    }
-}
-
-/// Reads what [`Serialize`] writes. A key in two of the parts is an error.
-impl<'de> Deserialize<'de> for Delta {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Parts {
-            #[serde(default)]
-            set: BTreeMap<String, SharedValue>,
-            #[serde(default)]
-            remove: Vec<String>,
-            #[serde(default)]
-            ops: BTreeMap<String, Operations>,
-        }
-        let Parts { set, remove, ops } = Parts::deserialize(deserializer)?;
-        let mut delta = Self::from(set);
-        let changes = remove.into_iter().map(|key| (key, Change::Remove));
-        for (key, change) in changes.chain(ops.into_iter().map(|(key, ops)| (key, Change::Operate(ops)))) {
-            if delta.insert(key.as_str().into(), change).is_some() {
-                return Err(serde::de::Error::custom(format!("the key {key:?} is changed twice")));
-            }
-        }
-        Ok(delta)
-    }
-}
-
-/// A delta separated by scope; names are without their prefix.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ScopedDelta {
-    /// Changes of `app:` keys.
-    pub app: Delta,
-    /// Changes of `user:` keys.
-    pub user: Delta,
-    /// Changes of all keys without those prefixes.
-    pub session: Delta,
-}
-
-impl ScopedDelta {
-    /// What happens to a key, which has its prefix.
-    pub fn get(&self, key: &str) -> Option<&Change> {
-        let (scope, name) = Scope::of(key);
-        match scope {
-            Scope::App => self.app.get(name),
-            Scope::User => self.user.get(name),
-            Scope::Session => self.session.get(name),
-            Scope::Temp => None,
-        }
-    }
-}
-
-/// Separates a map of prefixed keys into the three stored scopes; `temp:` keys are dropped.
-///
-/// ```
-/// use serde_json::json;
-/// use sessile_state::{Delta, extract_state_delta};
-///
-/// let deltas = extract_state_delta([
-///     ("app:version", json!("1.0.0")),
-///     ("user:language", json!("en")),
-///     ("session_id", json!("session1")),
-/// ]);
-/// assert_eq!(deltas.app, Delta::from_iter([("version", json!("1.0.0"))]));
-/// assert_eq!(deltas.user, Delta::from_iter([("language", json!("en"))]));
-/// assert_eq!(deltas.session, Delta::from_iter([("session_id", json!("session1"))]));
-/// ```
-pub fn extract_state_delta<K: AsRef<str>, V: Into<SharedValue>>(
-    state: impl IntoIterator<Item = (K, V)>,
-) -> ScopedDelta {
-    state.into_iter().collect::<Delta>().split()
-}
-
-/// Joins the three stored scopes into the one map that an agent sees, prefixes put back.
-///
-/// A name that already carries its scope's prefix, as rows written by hand may, is not given
-/// it twice; the name without prefix wins when both are there.
-///
-/// ```
-/// use serde_json::json;
-/// use sessile_state::merge_scopes;
-///
-/// let combined = merge_scopes([("version", json!(1))], [("name", json!("Ada"))], [("step", json!("pay"))]);
-/// assert_eq!(combined.keys().collect::<Vec<_>>(), ["app:version", "step", "user:name"]);
-/// ```
-pub fn merge_scopes<K: AsRef<str>, V>(
-    app: impl IntoIterator<Item = (K, V)>,
-    user: impl IntoIterator<Item = (K, V)>,
-    session: impl IntoIterator<Item = (K, V)>,
-) -> BTreeMap<String, V> {
-    let mut combined: BTreeMap<String, V> =
-        session.into_iter().map(|(key, value)| (key.as_ref().to_owned(), value)).collect();
-    add_scope(&mut combined, Scope::App, app);
-    add_scope(&mut combined, Scope::User, user);
-    combined
-}
-
-fn add_scope<K: AsRef<str>, V>(
-    combined: &mut BTreeMap<String, V>,
-    scope: Scope,
-    entries: impl IntoIterator<Item = (K, V)>,
-) {
-    let (prefixed, plain): (Vec<_>, Vec<_>) =
-        entries.into_iter().partition(|(key, _)| Scope::of(key.as_ref()).0 == scope);
-    combined.extend(prefixed.into_iter().map(|(key, value)| (key.as_ref().to_owned(), value)));
-    combined.extend(plain.into_iter().map(|(key, value)| (scope.key(key.as_ref()), value)));
 }

@@ -5,7 +5,8 @@ use serde::de::Error as _;
 use serde_json::value::RawValue;
 use serde_json::{Number, Value};
 
-use crate::to_json::MAX_DEPTH;
+/// How deep a value may be nested: reading and dropping values recurses.
+pub(crate) const MAX_DEPTH: usize = 200;
 
 /// A value that a [`Value`] cannot hold without rounding, and its text.
 pub(crate) struct Exact {
@@ -34,7 +35,7 @@ pub(crate) fn exact(text: &str) -> Result<(Value, Option<Box<RawValue>>), serde_
     Ok((value, text))
 }
 
-/// A short integer, which most values are: it needs no parser.
+/// A fast path for short integers, the most common values, without a parser.
 fn simple(text: &str) -> Option<Value> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let is_integer = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
@@ -46,13 +47,14 @@ fn simple(text: &str) -> Option<Value> {
 
 struct Scan {
     depth: usize,
-    /// Whether a number would not come back as it is.
+    /// Whether some number would be changed by a round trip through `Value`.
     rounded: bool,
-    /// Whether a number is beyond all floats, so that no `Value` can hold it even rounded.
+    /// Whether some number is beyond the range of `f64`, so that a `Value` cannot hold it even
+    /// rounded.
     too_large: bool,
 }
 
-/// One look over a text that may be no JSON at all: it only counts brackets and looks at numbers.
+/// Scans a text once, which need not be valid JSON: it only counts brackets and checks numbers.
 fn scan(text: &str) -> Scan {
     let bytes = text.as_bytes();
     let (mut place, mut open, mut depth, mut rounded, mut too_large) = (0, 0_usize, 0, false, false);
@@ -91,7 +93,7 @@ fn in_number(byte: u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E')
 }
 
-/// Whether a number is another one after it was a `u64`, an `i64` or an `f64`.
+/// Whether a number changes when it is stored as a `u64`, an `i64` or an `f64`.
 fn is_rounded(number: &str) -> bool {
     if number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') {
         return number == "-0" || (number.parse::<u64>().is_err() && number.parse::<i64>().is_err());
@@ -100,7 +102,7 @@ fn is_rounded(number: &str) -> bool {
     // count.
     match number.parse().ok().and_then(Number::from_f64) {
         Some(value) => digits(number) != digits(&value.to_string()),
-        None => false, // no number, or beyond all floats: the caller says so
+        None => false, // not a number, or out of range: the caller reports it
     }
 }
 

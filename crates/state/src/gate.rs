@@ -1,8 +1,8 @@
 //! A lock whose keys can be claimed by a `modify` in progress.
 //!
 //! A `modify` closure is user code, so no lock may be held while it runs; yet no other write may
-//! come between its read and its write. It therefore *claims* its key: the lock is free again,
-//! readers go on reading the old value, and writers of that one key wait until the claim is
+//! come between its read and its write. It therefore *claims* its key: the lock is released,
+//! readers continue to read the old value, and writers of that key wait until the claim is
 //! released. A wait that could never end is an error:
 //!
 //! - the claim belongs to the calling thread: [`Why::Reentrant`];
@@ -19,26 +19,26 @@ use smallvec::SmallVec;
 use crate::error::StateError;
 use crate::sync::{Condvar, Mutex, MutexGuard, ThreadId, lock, this_thread};
 
-/// How long a write waits for another thread's closure before it gives up.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a write waits for another thread's closure before it times out.
+const CLAIM_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(crate) struct Gate<T, Id> {
     gated: Mutex<Gated<T, Id>>,
-    /// Told when a claim ends or somebody leaves the queue.
-    moved: Condvar,
+    /// Notified when a claim ends or a waiter leaves the queue.
+    changed: Condvar,
 }
 
 struct Gated<T, Id> {
     data: T,
-    /// Nearly always empty; never more than the threads inside a `modify` here. The first one
-    /// is kept in place, on this gate's own cache line.
+    /// Nearly always empty: one for each claimed key. The first one is stored inline, on this
+    /// gate's own cache line.
     claims: SmallVec<[Claim<Id>; 1]>,
-    /// Who waits, in the order of arrival, so that nobody waits for ever.
+    /// Waiting threads in order of arrival. The order is fair, so no thread starves.
     queue: Vec<Waiter<Id>>,
 }
 
 struct Claim<Id> {
-    /// What tells the key from others of this gate.
+    /// Identifies the key within this gate.
     id: Id,
     holder: ThreadId,
 }
@@ -95,7 +95,7 @@ pub(crate) struct GateGuard<'a, T, Id>(MutexGuard<'a, Gated<T, Id>>);
 impl<T, Id: Clone + PartialEq> Gate<T, Id> {
     pub(crate) fn new(data: T) -> Self {
         let gated = Gated { data, claims: SmallVec::new(), queue: Vec::new() };
-        Self { gated: Mutex::new(gated), moved: Condvar::new() }
+        Self { gated: Mutex::new(gated), changed: Condvar::new() }
     }
 
     /// Locks for reading, or for a write whose keys were checked with [`GateGuard::claimed`].
@@ -112,13 +112,13 @@ impl<T, Id: Clone + PartialEq> Gate<T, Id> {
         self.wait(guard, Wants::Key(id.clone())).map_err(|(why, _)| why)
     }
 
-    /// Locks when nobody holds any claim here. The error says which claim was in the way.
+    /// Locks after every claim here is released. The error names the claim that blocked it.
     pub(crate) fn lock_unclaimed(&self) -> Result<GateGuard<'_, T, Id>, (Why, Option<Id>)> {
         self.wait(self.lock(), Wants::Everything)
             .map_err(|(why, guard)| (why, guard.0.claims.first().map(|claim| claim.id.clone())))
     }
 
-    /// Releases this thread's claim and wakes who waits for it.
+    /// Releases this thread's claim and wakes the waiting threads.
     pub(crate) fn release(&self, guard: &mut GateGuard<'_, T, Id>, id: &Id) {
         let holder = this_thread();
         let claims = &mut guard.0.claims;
@@ -128,15 +128,15 @@ impl<T, Id: Clone + PartialEq> Gate<T, Id> {
         }
     }
 
-    /// Lets the others look again, after this thread gave up a claim or its place in the queue.
+    /// Wakes the waiting threads, after this thread released a claim or left the queue.
     fn wake(&self, guard: &GateGuard<'_, T, Id>, thread: ThreadId) {
         if !guard.0.queue.is_empty() {
             waits::released(self.address(), thread);
-            self.moved.notify_all();
+            self.changed.notify_all();
         }
     }
 
-    /// Tells this gate from all others while it exists.
+    /// Identifies this gate among all gates while it exists.
     fn address(&self) -> usize {
         std::ptr::from_ref(self).addr()
     }
@@ -159,14 +159,15 @@ impl<T, Id: Clone + PartialEq> Gate<T, Id> {
                 queued = true;
                 guard.0.queue.push(Waiter { wants: wants.clone(), thread: me });
             }
-            // Patience is with one holder: a line of short closures is no reason to give up.
+            // The timeout applies to each holder: waiting for many short closures in turn is not a
+            // timeout.
             let deadline = match waiting {
                 Some((thread, deadline)) if thread == blocker => deadline,
-                _ => Instant::now() + PATIENCE,
+                _ => Instant::now() + CLAIM_TIMEOUT,
             };
             waiting = Some((blocker, deadline));
             let left = deadline.saturating_duration_since(Instant::now());
-            let (next, _) = self.moved.wait_timeout(guard.0, left).unwrap_or_else(PoisonError::into_inner);
+            let (next, _) = self.changed.wait_timeout(guard.0, left).unwrap_or_else(PoisonError::into_inner);
             guard = GateGuard(next);
             waits::end();
             if Instant::now() >= deadline && guard.0.blocker(&wants, me, queued) == Some(blocker) {
@@ -185,12 +186,13 @@ impl<T, Id: Clone + PartialEq> Gate<T, Id> {
 }
 
 impl<T, Id: PartialEq> Gated<T, Id> {
-    /// The thread that must move first: the holder of a claim, or who came before.
+    /// The thread that this one must wait for: the holder of a claim, or a waiter ahead in the
+    /// queue.
     fn blocker(&self, wants: &Wants<Id>, me: ThreadId, queued: bool) -> Option<ThreadId> {
         if let Some(claim) = self.claims.iter().find(|claim| wants.includes(&claim.id)) {
             return Some(claim.holder);
         }
-        // Others may be waiting for a claim of this thread: it must not wait for them.
+        // Other threads may be waiting for a claim of this thread: waiting for them would deadlock.
         if self.claims.iter().any(|claim| claim.holder == me) {
             return None;
         }
@@ -200,8 +202,8 @@ impl<T, Id: PartialEq> Gated<T, Id> {
 }
 
 impl<T, Id: PartialEq> GateGuard<'_, T, Id> {
-    /// Whether a `modify` in progress on another thread holds the key, or this thread does and
-    /// did not say so with `mine`.
+    /// Whether a `modify` in progress holds the key. A claim of this thread does not count if
+    /// `mine` is set.
     pub(crate) fn claimed(&self, id: &Id, mine: bool) -> bool {
         let held = |claim: &&Claim<Id>| claim.id == *id;
         self.0.claims.iter().find(held).is_some_and(|claim| !mine || claim.holder != this_thread())
@@ -227,7 +229,8 @@ impl<T, Id> DerefMut for GateGuard<'_, T, Id> {
     }
 }
 
-/// Who waits for whom, over all states of the process. Touched only when somebody waits.
+/// Which thread waits for which, over all states of the process: the wait-for graph for deadlock
+/// detection. It is accessed only when a thread has to wait.
 mod waits {
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -241,14 +244,16 @@ mod waits {
         gate: usize,
     }
 
-    /// Always the standard mutex: it is held for a moment, and never across another lock.
+    /// Always the standard mutex, also under shuttle: it is held briefly, and no other lock is
+    /// acquired meanwhile.
     static WAITS: Mutex<Vec<Wait>> = Mutex::new(Vec::new());
 
     fn waits() -> MutexGuard<'static, Vec<Wait>> {
         WAITS.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records that this thread waits for `holder`, unless `holder` (also) waits for it.
+    /// Records that this thread waits for `holder`, unless `holder` waits for it, directly or
+    /// through others.
     pub(super) fn begin(gate: usize, holder: ThreadId) -> Result<(), Why> {
         let waiter = this_thread();
         if holder == waiter {
@@ -266,14 +271,14 @@ mod waits {
         Ok(())
     }
 
-    /// Forgets what this thread waited for.
+    /// Removes the wait of this thread.
     pub(super) fn end() {
         let waiter = this_thread();
         waits().retain(|wait| wait.waiter != waiter);
     }
 
-    /// Forgets all waits for a thread that gave something up, before the waiters are awake to do
-    /// it. They all wake now, and wait anew if it was something else.
+    /// Removes all waits for a thread that released something, before the waiters wake and do it
+    /// themselves. All of them wake, and those that are still blocked wait again.
     pub(super) fn released(gate: usize, holder: ThreadId) {
         waits().retain(|wait| wait.gate != gate || wait.holder != holder);
     }

@@ -1,50 +1,17 @@
-//! What is changed in a state and read from it, for a caller that commits it elsewhere from time to
-//! time.
+//! The changes and reads of a base that are noted while a [`Recorder`](crate::Recorder) exists.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::delta::{Change, Delta};
-use crate::node::{Key, Node};
+use crate::change::Change;
+use crate::delta::Delta;
+use crate::key::Key;
 use crate::operation::Operations;
-use crate::state::State;
 use crate::sync::{Mutex, MutexGuard, lock};
 use crate::value::SharedValue;
 
-/// Records what all handles of a state change and read, until it is dropped.
-///
-/// Changes are seen by all handles at once, as ever; the recording tells what they were *meant* to
-/// be: an addition stays an addition, and a key that was set after it was read has the value that
-/// it was computed from. So a state that lives longer than a delta view, and is shared by many
-/// tasks, can be committed to a store without losing the writes of others.
-///
-/// ```
-/// use serde_json::json;
-/// use sessile_state::State;
-///
-/// let state = State::new();
-/// state.set("name", "Ada");
-/// let recorder = state.record(|_| true).expect("no other recorder");
-/// state.add("points", 1);
-/// state.modify("name", String::new(), |name| format!("{name} Lovelace"));
-///
-/// let recorded = recorder.take();
-/// assert_eq!(serde_json::to_value(&recorded.delta).unwrap(), json!({
-///     "set": {"name": "Ada Lovelace"}, "ops": {"points": {"add": 1}},
-/// }));
-/// assert_eq!(recorded.reads["name"].as_ref().unwrap(), &json!("Ada"));
-///
-/// // What the store made of it: others had added 6.
-/// recorder.absorb([("points".to_owned(), Some(json!(7).into()))].into());
-/// assert_eq!(state.get("points"), Some(7));
-/// ```
-#[derive(Debug)]
-pub struct Recorder {
-    state: State,
-}
-
-/// What was recorded since the last time.
+/// What was recorded since the last [`Recorder::take`](crate::Recorder::take).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Recorded {
     /// What changed.
@@ -54,62 +21,11 @@ pub struct Recorded {
     pub reads: BTreeMap<String, Option<SharedValue>>,
 }
 
-impl State {
-    /// Begins to record the changes and reads of the keys that `keep` wants, by all handles of this
-    /// state. `None` if it is being recorded already, or is a delta view, whose changes are pending
-    /// anyway.
-    pub fn record(&self, keep: fn(&str) -> bool) -> Option<Recorder> {
-        let Node::Base(base) = &*self.node else { return None };
-        base.journal.begin(keep).then(|| Recorder { state: self.clone() })
-    }
-
-    /// A handle of this state whose reads are not kept, by views and recorders: for what only
-    /// looks, and computes nothing that is written back.
-    pub fn without_read_tracking(&self) -> Self {
-        Self { is_quiet: true, ..self.clone() }
-    }
-}
-
-impl Recorder {
-    /// Takes what was recorded since the last time; the state stays as it is.
-    pub fn take(&self) -> Recorded {
-        self.with(Journal::take).unwrap_or_default()
-    }
-
-    /// Counts a key as read with this value, in place of what was read before.
-    pub fn mark_read(&self, key: &str, value: Option<SharedValue>) {
-        self.with(|journal| drop(lock(&journal.noted).reads.insert(key.to_owned(), value)));
-    }
-
-    /// Brings what is committed elsewhere into the state: the keys get these values, `None` is
-    /// absence. What was changed here since the last [`take`](Self::take) stays on top: operations
-    /// are applied to the new value, and a key that was set or removed keeps that. Nothing of it is
-    /// recorded.
-    pub fn absorb(&self, values: BTreeMap<String, Option<SharedValue>>) {
-        if let Node::Base(base) = &*self.state.node {
-            base.absorb(values);
-        }
-    }
-
-    fn with<R>(&self, work: impl FnOnce(&Journal) -> R) -> Option<R> {
-        match &*self.state.node {
-            Node::Base(base) => Some(work(&base.journal)),
-            Node::Overlay(_) => None,
-        }
-    }
-}
-
-/// Recording ends; what was not taken is forgotten.
-impl Drop for Recorder {
-    fn drop(&mut self) {
-        self.with(Journal::end);
-    }
-}
-
-/// What a base has noted. Its lock comes after those of shards and index.
+/// What a base has noted. In the lock order it comes after the shards and the index.
 #[derive(Default)]
 pub(crate) struct Journal {
-    /// Read before the lock is taken, so that a state that is not recorded pays next to nothing.
+    /// Checked before the lock is acquired, so that a state that is not recorded pays almost
+    /// nothing.
     is_on: AtomicBool,
     noted: Mutex<Noted>,
 }
@@ -118,17 +34,17 @@ pub(crate) struct Journal {
 pub(crate) struct Noted {
     keep: Option<fn(&str) -> bool>,
     delta: Delta,
-    /// What operated keys held before the first of the pending operations.
+    /// What keys with pending operations held before the first of those operations.
     under: BTreeMap<Key, Option<SharedValue>>,
-    /// The values that were read first, of keys that were not set or removed before.
+    /// The first value that was read of each key, unless the key had been set or removed before.
     reads: BTreeMap<String, Option<SharedValue>>,
-    /// Those of the time before, of keys that were read and not written: a task may have read a key
-    /// before the last [`Recorder::take`] and set it after.
+    /// Reads from before the last [`Recorder::take`](crate::Recorder::take), of keys that were not
+    /// written: a task may have read a key before it and set the key after it.
     reads_before: BTreeMap<String, Option<SharedValue>>,
 }
 
 impl Journal {
-    fn begin(&self, keep: fn(&str) -> bool) -> bool {
+    pub(crate) fn begin(&self, keep: fn(&str) -> bool) -> bool {
         let mut noted = lock(&self.noted);
         if noted.keep.is_some() {
             return false;
@@ -138,12 +54,12 @@ impl Journal {
         true
     }
 
-    fn end(&self) {
+    pub(crate) fn end(&self) {
         self.is_on.store(false, Ordering::Release);
         *lock(&self.noted) = Noted::default();
     }
 
-    fn take(&self) -> Recorded {
+    pub(crate) fn take(&self) -> Recorded {
         let mut noted = lock(&self.noted);
         let delta = std::mem::take(&mut noted.delta);
         noted.under.clear();
@@ -158,6 +74,10 @@ impl Journal {
         }
         noted.reads_before = reads;
         Recorded { delta, reads: computed_from }
+    }
+
+    pub(crate) fn mark_read(&self, key: &str, value: Option<SharedValue>) {
+        lock(&self.noted).reads.insert(key.to_owned(), value);
     }
 
     /// What is noted, if the state is recorded.
@@ -186,14 +106,15 @@ impl Noted {
             return;
         }
         let read = match self.delta.get(key) {
-            Some(Change::Set(_) | Change::Remove) => return, // what was read is this session's own
+            Some(Change::Set(_) | Change::Remove) => return, // the value comes from the recorded changes themselves
             Some(Change::Operate(_)) => self.under.get(key).cloned().flatten(),
             None => value(),
         };
         self.reads.insert(key.to_owned(), read);
     }
 
-    /// A key is about to be changed by a closure that gets this value: it is the one that counts.
+    /// A key is about to be changed by a closure that gets this value, so this value replaces what
+    /// was read before.
     pub(crate) fn claimed(&mut self, key: &str, value: impl FnOnce() -> Option<SharedValue>) {
         if !matches!(self.delta.get(key), Some(Change::Set(_) | Change::Remove)) {
             self.reads.remove(key);
@@ -234,7 +155,8 @@ impl Noted {
         self.delta.insert(key.clone(), change);
     }
 
-    /// What a key is to show, if this is committed elsewhere; `None` if what it shows stays.
+    /// What a key must show after `committed` was committed elsewhere; `None` if it keeps its
+    /// value.
     pub(crate) fn shown(
         &mut self,
         key: &Key,
@@ -244,8 +166,8 @@ impl Noted {
             None => Some(committed.clone()),
             Some(Change::Set(_) | Change::Remove) => None,
             Some(Change::Operate(operations)) => {
-                // Operations that cannot be applied are refused when they are committed; until then
-                // the key stays.
+                // Operations that cannot be applied are refused when they are committed. Until then
+                // the key keeps its value.
                 let value = operations.apply(committed.as_ref()).ok()?;
                 self.under.insert(key.clone(), committed.clone());
                 Some(Some(value))
@@ -254,7 +176,7 @@ impl Noted {
     }
 }
 
-/// Keys and what they are to hold, as deltas have them.
+/// Keys and values in the form that deltas share.
 pub(crate) fn as_keys(values: BTreeMap<String, Option<SharedValue>>) -> Vec<(Key, Option<SharedValue>)> {
     values.into_iter().map(|(key, value)| (Arc::from(key), value)).collect()
 }

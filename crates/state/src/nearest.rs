@@ -2,7 +2,7 @@
 
 use strsim::damerau_levenshtein;
 
-/// Longer keys are not compared: nobody mistypes them, and comparing is quadratic.
+/// Longer keys are not compared: they are rarely typed by hand, and the comparison is quadratic.
 const LONGEST: usize = 64;
 
 /// How many candidates of about the right length are compared.

@@ -1,41 +1,23 @@
 //! What a [`State`](crate::State) stands on: a base table, or a delta view over another node.
 
-use std::sync::Arc;
-
 use crate::base::Base;
 use crate::delta::Delta;
 use crate::error::StateError;
 use crate::gate::Why;
+use crate::key::Key;
 use crate::operation::Operations;
 use crate::overlay::Overlay;
+use crate::plan::{ATTEMPTS, Blocked, Plan};
 use crate::reducer::Reducer;
 use crate::snapshot::{Index, Snapshot};
 use crate::value::{SharedValue, Slot};
-
-/// A state key, shared by tables, indexes and deltas.
-pub(crate) type Key = Arc<str>;
 
 pub(crate) enum Node {
     Base(Base),
     Overlay(Overlay),
 }
 
-/// Decides a change of several keys from the state at that moment. It runs under the locks, so
-/// it is never user code, and may run again if a claim was in the way.
-pub(crate) type Plan<'a> = dyn FnMut(&Snapshot) -> Delta + 'a;
-
-/// Why a change of several keys was not made; nothing of it was.
-pub(crate) enum Blocked {
-    /// A claim must be released first.
-    Claimed,
-    /// An operation cannot be applied to what its key holds.
-    Refused(StateError),
-}
-
-/// How often a change whose keys are only known under the locks is tried again.
-pub(crate) const ATTEMPTS: usize = 1_000;
-
-/// Calls the same method on whichever node it is.
+/// Calls the same method on either kind of node.
 macro_rules! both {
     ($self:expr, $node:ident => $call:expr) => {
         match $self {
@@ -72,8 +54,8 @@ impl Node {
         both!(self, node => node.operate(key, operations, check))
     }
 
-    /// Makes all changes at one moment, or none if a claim is in the way; `mine` if the claims of
-    /// this thread are there for this very change.
+    /// Makes all changes atomically, or none if a key is claimed. `mine` says that the claims of
+    /// this thread were made for this change and do not block it.
     pub(crate) fn try_apply(&self, delta: &Delta, mine: bool) -> Result<(), Blocked> {
         both!(self, node => node.try_apply(delta, mine))
     }
@@ -86,7 +68,7 @@ impl Node {
         }
     }
 
-    /// Notes that all keys were listed, in every view from here down that keeps its reads.
+    /// Records that all keys were listed, in every view from here down that tracks reads.
     pub(crate) fn note_listing(&self) {
         if let Self::Overlay(overlay) = self {
             overlay.note_listing();
@@ -118,7 +100,7 @@ impl Node {
         both!(self, node => node.index())
     }
 
-    /// Makes all changes at one moment, after the claims that are in the way.
+    /// Makes all changes atomically, after waiting for claims on their keys.
     pub(crate) fn apply(&self, delta: &Delta) -> Result<(), StateError> {
         match self.try_apply(delta, false) {
             Ok(()) => Ok(()),
@@ -127,7 +109,7 @@ impl Node {
         }
     }
 
-    /// Makes all changes that `plan` decides on, after the claims that are in the way.
+    /// Makes all changes that `plan` decides on, after waiting for claims on their keys.
     pub(crate) fn write(&self, plan: &mut Plan<'_>) -> Result<(), StateError> {
         match both!(self, node => node.try_write(plan, false)) {
             Ok(()) => Ok(()),
@@ -136,9 +118,9 @@ impl Node {
         }
     }
 
-    /// Claims the keys that the plan changes one by one, in their order, so that each is waited
-    /// for in its turn; then makes the changes. If the plan then wants keys that it did not want
-    /// before, and others hold them, it starts again.
+    /// Claims the keys that the plan changes one by one in key order, waiting for each, and then
+    /// makes the changes. If the plan meanwhile decides on other keys, and those are claimed, it
+    /// retries.
     fn write_claimed(&self, plan: &mut Plan<'_>) -> Result<(), StateError> {
         let mut expected = plan(&self.snapshot());
         for _ in 0..ATTEMPTS {
@@ -178,7 +160,7 @@ pub(crate) struct Claimed<'a> {
 }
 
 impl Claimed<'_> {
-    /// Counts the value as read; a claim that only keeps others away does not.
+    /// Counts the value as read. A claim that only blocks other writers does not call this.
     pub(crate) fn note_read(&self) {
         if let Node::Base(base) = self.node {
             base.note_claimed(self.key, self.value.as_ref());
@@ -209,7 +191,7 @@ impl Claimed<'_> {
     }
 }
 
-/// Without a new value the key keeps its old one: also when the closure panicked.
+/// Without a new value the key keeps its old one. This also covers a closure that panics.
 impl Drop for Claimed<'_> {
     fn drop(&mut self) {
         if !self.ended {

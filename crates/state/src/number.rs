@@ -5,8 +5,7 @@ use std::cmp::Ordering;
 
 use serde_json::Number;
 
-use crate::error::NotJson;
-use crate::operation::OperationError;
+use crate::not_json::NotJson;
 
 /// A number that can be added to a stored one: every integer of up to 64 bits, and floats.
 pub trait Addend {
@@ -48,18 +47,22 @@ impl Addend for Number {
     }
 }
 
+/// A result that the named range of numbers cannot hold.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct OutOfRange(pub(crate) &'static str);
+
 /// The sum of two numbers.
-pub(crate) fn add(one: &Number, other: &Number) -> Result<Number, OperationError> {
+pub(crate) fn add(one: &Number, other: &Number) -> Result<Number, OutOfRange> {
     if let (Some(one), Some(other)) = (integer(one), integer(other)) {
         let sum = one + other;
         let number = i64::try_from(sum).map(Number::from).or_else(|_| u64::try_from(sum).map(Number::from));
-        return number.map_err(|_| OperationError::OutOfRange { range: "64-bit integers" });
+        return number.map_err(|_| OutOfRange("64-bit integers"));
     }
     let sum = float(one) + float(other);
-    Number::from_f64(sum).ok_or(OperationError::OutOfRange { range: "64-bit floats" })
+    Number::from_f64(sum).ok_or(OutOfRange("64-bit floats"))
 }
 
-/// What must be added to `from` to get `to`; `None` if no number that can be added does it.
+/// What must be added to `from` to get `to`; `None` if it is not a 64-bit number.
 pub(crate) fn difference(from: &Number, to: &Number) -> Option<Number> {
     if let (Some(from), Some(to)) = (integer(from), integer(to)) {
         let by = to - from;

@@ -3,19 +3,21 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::error::{NotJson, StateError};
-use crate::key::StateKey;
+use crate::convert::json_of;
+use crate::error::{StateError, or_panic};
+use crate::message::type_of;
+use crate::not_json::NotJson;
 use crate::number::Addend;
 use crate::operation::{Operation, Operations};
 use crate::state::State;
-use crate::value::{SharedValue, type_of};
-use crate::write::{json_of, or_panic};
+use crate::state_key::StateKey;
+use crate::value::SharedValue;
 
 /// Operations.
 ///
-/// On a delta view an operation stays an operation until it is committed: what is stored then is
-/// changed, not what was read before, so writers in other sessions and processes lose nothing.
-/// Reading through the view shows the value with the operations applied.
+/// On a delta view an operation stays an operation until it is committed: it is then applied to the
+/// stored value, not to the one that was read before, so concurrent writers in other sessions and
+/// processes lose no update. Reading through the view shows the value with the operations applied.
 impl State {
     /// Adds a number to a key; an absent key counts as 0.
     ///
@@ -131,7 +133,7 @@ impl State {
         }
     }
 
-    /// Makes any operation, such as an addition with bounds.
+    /// Applies any operation, such as an addition with bounds.
     ///
     /// # Panics
     ///
@@ -141,7 +143,7 @@ impl State {
         or_panic(self.try_operate(key, operations));
     }
 
-    /// Makes any operation, such as an addition with bounds.
+    /// Applies any operation, such as an addition with bounds.
     ///
     /// ```
     /// use sessile_state::{Operation, State};

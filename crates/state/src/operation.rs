@@ -6,13 +6,14 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Number, Value};
 
-use crate::error::NotJson;
-use crate::number::{self, Addend};
+use crate::message::type_of;
+use crate::not_json::NotJson;
+use crate::number::{self, Addend, OutOfRange};
 use crate::same::same_value;
-use crate::value::{SharedValue, once_each, type_of};
+use crate::value::{SharedValue, once_each};
 
 /// A change that is computed from the value that is stored when it is committed, not from the one
-/// that the caller read before. Operations of many writers commute or line up; none of them
+/// that the caller read before. Operations of concurrent writers are all applied; none of them
 /// overwrites another.
 ///
 /// ```
@@ -47,7 +48,7 @@ type Fields = Arc<[(String, SharedValue)]>;
 pub enum OperationError {
     /// The value is not of the kind that the operation changes.
     #[error(
-        "it holds {found}, and `{operation}` needs {needed}; set it to {needed} first, or set the new value whole"
+        "it holds {found}, and `{operation}` needs {needed}; set it to {needed} first, or replace the whole value"
     )]
     WrongType {
         /// The name of the operation.
@@ -59,9 +60,9 @@ pub enum OperationError {
     },
 
     /// The sum is not a number that every store and client can hold.
-    #[error("the sum is beyond what {range} can hold; set the value whole")]
+    #[error("the sum is beyond what {range} can hold; replace the whole value")]
     OutOfRange {
-        /// Whose range it is.
+        /// The kind of numbers whose range is exceeded.
         range: &'static str,
     },
 
@@ -75,6 +76,12 @@ pub enum OperationError {
         /// Whether the bound is the minimum.
         below: bool,
     },
+}
+
+impl From<OutOfRange> for OperationError {
+    fn from(OutOfRange(range): OutOfRange) -> Self {
+        Self::OutOfRange { range }
+    }
 }
 
 impl Operation {
@@ -166,7 +173,7 @@ impl Operation {
         }
     }
 
-    /// The items that the operation adds to a list at the most; none for other operations.
+    /// The items that the operation may add to a list; empty for other operations.
     pub fn items(&self) -> &[SharedValue] {
         match &self.0 {
             Kind::Append(items) | Kind::Union(items) => items,
@@ -319,7 +326,7 @@ impl<'de> Deserialize<'de> for Operation {
     }
 }
 
-/// What is told of an operation that cannot be understood.
+/// The end of every message about an operation that cannot be parsed.
 const SHAPES: &str = "an operation is {\"add\": number, \"min\"?: number, \"max\"?: number}, {\"append\": [items]}, \
                       {\"union\": [items]} or {\"union\": {fields}}";
 
@@ -328,7 +335,7 @@ impl Operation {
     ///
     /// # Errors
     ///
-    /// A text that says what is wrong with it.
+    /// A message that says what is wrong with it.
     pub fn from_json(given: &SharedValue) -> Result<Self, String> {
         let fields = match &**given {
             Value::Object(_) => given.to_fields(),
@@ -368,8 +375,8 @@ impl Operation {
     }
 }
 
-/// Operations on one key, applied one after the other; there is at least one. Shared, because most
-/// changes are none and must stay small.
+/// Operations on one key, applied one after the other; there is at least one. Behind a pointer,
+/// because most changes are not operations and must stay small.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operations(Arc<Vec<Operation>>);
 
@@ -395,7 +402,7 @@ impl Operations {
     ///
     /// # Errors
     ///
-    /// A text that says what is wrong with it.
+    /// A message that says what is wrong with it.
     pub fn from_json(given: &SharedValue) -> Result<Self, String> {
         let Value::Array(_) = &**given else { return Operation::from_json(given).map(Self::from) };
         let operations = given.to_items().into_iter().map(|item| Operation::from_json(&item));
@@ -406,8 +413,8 @@ impl Operations {
         Ok(Self(Arc::new(operations)))
     }
 
-    /// The operations with bounds for what they come to. Where one of them has bounds of its own,
-    /// the tighter ones hold.
+    /// The operations with bounds for their result. If the last one has bounds of its own, the
+    /// tighter ones hold.
     pub(crate) fn bounded(&self, least: Option<&Number>, most: Option<&Number>) -> Self {
         let mut bounded = self.clone();
         if let Some(Operation(Kind::Add { min, max, .. })) = Arc::make_mut(&mut bounded.0).last_mut() {

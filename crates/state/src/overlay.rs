@@ -1,15 +1,18 @@
 //! A delta view: pending changes over another state.
 //!
-//! Its lock comes before those of the state below. No lock is held while waiting for a claim
-//! below, or a closure that reads this view could never end.
+//! Lock order: its lock is acquired before those of the state below. No lock is held while waiting
+//! for a claim below, because a closure that reads this view would deadlock.
 
 use std::sync::Arc;
 
-use crate::delta::{Change, Delta};
+use crate::change::Change;
+use crate::delta::Delta;
 use crate::error::StateError;
 use crate::gate::{Gate, GateGuard, Why};
-use crate::node::{ATTEMPTS, Blocked, Claimed, Key, Node, Plan};
+use crate::key::Key;
+use crate::node::{Claimed, Node};
 use crate::operation::{Operation, Operations};
+use crate::plan::{ATTEMPTS, Blocked, Plan};
 use crate::reads::{Reads, Seen};
 use crate::reducer::Reducer;
 use crate::snapshot::{Index, Snapshot};
@@ -21,40 +24,37 @@ pub(crate) struct Overlay {
     pending: Gate<Delta, Key>,
     /// How many views there are from here down, this one included.
     depth: usize,
-    /// What was read below, if the view keeps it. Its lock comes after that of `pending`.
+    /// What was read below, if the view tracks reads. Its lock is acquired after that of `pending`.
     seen: Option<Mutex<Seen>>,
-    /// Whether a key that was read shows the same value from then on.
+    /// Whether reads are repeatable: a key that was read shows the same value from then on.
     repeats: bool,
 }
 
 /// Why a value below is looked up.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Use {
-    /// It is handed to the caller, who may compute from it.
+    /// It is returned to the caller, which may compute from it.
     Read,
     /// Only to see whether an operation can be applied to it.
     Check,
 }
 
-/// How many views may stand on each other: reads go down through all of them.
+/// How many views may be stacked. Reads recurse through all of them.
 const MAX_DEPTH: usize = 100;
 
 impl Overlay {
     /// # Panics
     ///
-    /// If too many views would stand on each other.
+    /// If too many views are stacked.
     #[track_caller]
     pub(crate) fn new(below: Arc<Node>, keeps_reads: bool) -> Self {
         let depth = 1 + below.depth();
-        assert!(
-            depth <= MAX_DEPTH,
-            "more than {MAX_DEPTH} delta views stand on each other; commit some of them"
-        );
+        assert!(depth <= MAX_DEPTH, "more than {MAX_DEPTH} delta views are stacked; commit some of them");
         let seen = keeps_reads.then(Mutex::default);
         Self { below, pending: Gate::new(Delta::new()), depth, seen, repeats: true }
     }
 
-    /// With reads that always look below.
+    /// With reads that always return the current value below.
     pub(crate) fn with_latest_reads(self) -> Self {
         Self { repeats: false, ..self }
     }
@@ -71,7 +71,7 @@ impl Overlay {
         }
     }
 
-    /// Notes that all keys were listed, here and in the views below.
+    /// Records that all keys were listed, here and in the views below.
     pub(crate) fn note_listing(&self) {
         if let Some(seen) = &self.seen {
             lock(seen).everything = true;
@@ -79,16 +79,16 @@ impl Overlay {
         self.below.note_listing();
     }
 
-    /// Forgets what was read, once the pending changes are gone.
+    /// Forgets what was read, after the pending changes were committed or rolled back.
     fn forget_reads(&self) {
         if let Some(seen) = &self.seen {
             *lock(seen) = Seen::default();
         }
     }
 
-    /// The value of a key in the state below. A view that keeps its reads looks once and shows the
-    /// same value from then on: what the caller computes is then computed from the very value that
-    /// is reported as read.
+    /// The value of a key in the state below. A view that tracks reads looks it up once and returns
+    /// the same value from then on, so that callers compute from exactly the value that is reported
+    /// as read.
     fn beneath(&self, key: &str, why: Use) -> Option<Slot> {
         let look = || match why {
             Use::Read => self.below.get(key),
@@ -125,7 +125,8 @@ impl Overlay {
         }
     }
 
-    /// The lock is held until what is below is read, or a commit in between would hide the key.
+    /// The lock is held until the state below was read. Otherwise a commit in between would move
+    /// the key out of the delta, and the read would miss it.
     pub(crate) fn get(&self, key: &str) -> Option<Slot> {
         self.current(&self.pending.lock(), key, Use::Read)
     }
@@ -253,8 +254,8 @@ impl Overlay {
         for (key, operations) in pending.operations() {
             match operations.apply(below.find(key).as_ref()) {
                 Ok(value) => changes.set(key, value),
-                // What is below has changed so that the commit will be refused; until then it shows
-                // as it is.
+                // The value below changed, so that the commit will fail. Until then the view shows
+                // that value.
                 Err(_) => drop(changes.forget(key)),
             }
         }
@@ -270,8 +271,8 @@ impl Overlay {
         self.below.write(plan)
     }
 
-    /// Moves all pending changes into the state below, at one moment. A `modify` of this view that
-    /// is in progress comes after it, and its result is pending again.
+    /// Moves all pending changes into the state below, atomically. The result of a `modify` of this
+    /// view that is in progress becomes a new pending change.
     pub(crate) fn commit(&self) -> Result<(), StateError> {
         let mut pending = self.pending.lock();
         let applied = match pending.is_empty() {
@@ -287,7 +288,7 @@ impl Overlay {
             Err(Blocked::Refused(error)) => return Err(error),
             Err(Blocked::Claimed) => drop(pending),
         }
-        // Claim by claim, each waited for in its turn and without this view's lock.
+        // Claim the keys one by one, waiting for each without holding this view's lock.
         for _ in 0..ATTEMPTS {
             let expected = self.delta();
             let claims: Vec<Claimed<'_>> =
@@ -308,8 +309,8 @@ impl Overlay {
         Err(Why::TimedOut.on(self.delta().entries().next().map_or("", |(key, _)| key)))
     }
 
-    /// Forgets all pending changes, after every `modify` of this view that is in progress: its
-    /// result may come from what is forgotten.
+    /// Discards all pending changes, after waiting for every `modify` of this view that is in
+    /// progress: its result may be computed from a discarded value.
     pub(crate) fn rollback(&self) -> Result<(), StateError> {
         match self.pending.lock_unclaimed() {
             Ok(mut pending) => {
@@ -348,8 +349,8 @@ impl Overlay {
                 let below = self.beneath(key, why).map(SharedValue::from);
                 match operations.apply(below.as_ref()) {
                     Ok(value) => Some(value.into()),
-                    // What is below has changed so that the commit will be refused; until then it
-                    // shows as it is.
+                    // The value below changed, so that the commit will fail. Until then the view
+                    // shows that value.
                     Err(_) => below.map(Slot::from),
                 }
             }

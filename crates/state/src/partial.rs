@@ -9,11 +9,11 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 use serde_json::Value;
 
-use crate::error::without_texts;
+use crate::message::without_texts;
 use crate::value::SharedValue;
 
-/// Reads fields as those of a `T`. Fields that `T` has and that are not given are no mistake: a
-/// union of fields leaves them as they are.
+/// Reads fields as those of a `T`. Missing fields of `T` are not an error: a union of fields leaves
+/// them as they are.
 pub(crate) fn check_fields<T: DeserializeOwned>(fields: &[(String, SharedValue)]) -> Result<(), String> {
     let whole: Value = fields.iter().map(|(name, value)| (name.clone(), (**value).clone())).collect();
     if T::deserialize(&whole).is_ok() {
@@ -72,8 +72,7 @@ impl<'de> MapAccess<'de> for Fields<'de> {
         let Some(value) = self.value.take() else {
             return Err(PartialError::custom("a value was asked for before its name"));
         };
-        // Errors of a value are those of serde_json: a field that is missing inside of it is a
-        // mistake.
+        // Errors inside a value are those of serde_json: a field that is missing there is an error.
         seed.deserialize(&**value).map_err(PartialError::custom)
     }
 }

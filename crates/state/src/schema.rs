@@ -1,17 +1,18 @@
 use std::collections::BTreeMap;
-use std::fmt;
 use std::ops::Bound::{Included, Unbounded};
 
 use serde::de::DeserializeOwned;
-use serde_json::{Number, Value};
+use serde_json::Value;
 
-use crate::delta::{Change, Delta};
-use crate::key::StateKey;
+use crate::change::Change;
+use crate::delta::Delta;
+use crate::message::type_of;
 use crate::nearest::nearest;
 use crate::operation::{Operation, Operations};
 use crate::reducer::{Reducer, Reducers};
+use crate::schema_error::{SchemaError, out_of_bounds};
 use crate::snapshot::Snapshot;
-use crate::value::type_of;
+use crate::state_key::StateKey;
 use crate::value_type::{Misfit, ValueType};
 
 /// Which keys a state may hold, and the types of their values.
@@ -92,8 +93,9 @@ impl StateSchema {
     /// Declares how a key changes when several writers set it at the same time; the key need not
     /// have a type.
     ///
-    /// Callbacks and tools that set it make an operation, see [`Reducer`]. So does a write that
-    /// says what it was computed from; one that does not replaces the value.
+    /// Callbacks and tools that set it make an operation, see [`Reducer`]. So does a write with a
+    /// guard, which carries the value that it was computed from; a write without one replaces the
+    /// value.
     #[must_use]
     pub fn reducer(mut self, key: impl Into<String>, reducer: Reducer) -> Self {
         self.reducers.insert(key.into(), reducer);
@@ -182,8 +184,7 @@ impl StateSchema {
         })
     }
 
-    /// Refuses a key that is not declared, unless it has a prefix that the schema says nothing
-    /// about.
+    /// Refuses a key that is not declared, unless its prefix has no declared keys.
     fn check_free(&self, key: &str, given: impl FnOnce() -> &'static str) -> Result<(), SchemaError> {
         let is_free = key.find(':').is_some_and(|colon| {
             let prefix = &key[..=colon];
@@ -198,125 +199,11 @@ impl StateSchema {
     }
 }
 
-/// An operation with its article, as it is told where the type of a value would be.
+/// An operation with its article, for messages that otherwise name the type of a value.
 fn operation_name(operation: &Operation) -> &'static str {
     match operation.name() {
         "add" => "an addition",
         "append" => "items to append",
         _ => "a union",
-    }
-}
-
-/// Why a schema refuses a change.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum SchemaError {
-    /// The schema does not declare the key.
-    Undeclared {
-        /// The key that was to be written.
-        key: String,
-        /// The JSON type of the value it was to hold, or the operation, with its article.
-        given: &'static str,
-        /// The declared key that looks most like it.
-        nearest: Option<String>,
-    },
-
-    /// The value is not of the declared type.
-    WrongType {
-        /// The key that was to be written.
-        key: String,
-        /// The type in the schema.
-        declared: String,
-        /// The JSON type of the value.
-        given: &'static str,
-        /// What the declared type itself says about the value, without the value; empty if there is
-        /// no more to say.
-        reason: String,
-    },
-
-    /// The number is outside the declared bounds.
-    OutOfBounds {
-        /// The key that was to be written.
-        key: String,
-        /// The type in the schema.
-        declared: String,
-        /// The number.
-        given: Number,
-        /// The bound that it crosses.
-        bound: Number,
-        /// Whether the bound is the minimum.
-        below: bool,
-    },
-
-    /// No value of the declared type can come from this operation.
-    WrongOperand {
-        /// The key that was to be changed.
-        key: String,
-        /// The type in the schema.
-        declared: String,
-        /// The name of the operation.
-        operation: &'static str,
-        /// What is wrong with its operand.
-        reason: String,
-    },
-}
-
-impl SchemaError {
-    /// The key that was to be written, prefix included.
-    pub fn key(&self) -> &str {
-        match self {
-            Self::Undeclared { key, .. }
-            | Self::WrongType { key, .. }
-            | Self::OutOfBounds { key, .. }
-            | Self::WrongOperand { key, .. } => key,
-        }
-    }
-
-    /// What is wrong, for a sentence that names the key already: "it …".
-    pub fn reason(&self) -> String {
-        match self {
-            Self::Undeclared { given, nearest, .. } => {
-                format!("is not declared in the schema, and {given} was given{}", hint(nearest))
-            }
-            other => other.told(),
-        }
-    }
-
-    /// What is told after the key.
-    fn told(&self) -> String {
-        match self {
-            Self::Undeclared { given, nearest, .. } => {
-                format!("({given}) is not declared in the schema{}", hint(nearest))
-            }
-            Self::WrongType { declared, given, reason, .. } => {
-                let reason = if reason.is_empty() { reason.clone() } else { format!(": {reason}") };
-                format!("is declared as `{declared}` and cannot hold {given}{reason}")
-            }
-            Self::OutOfBounds { declared, given, bound, below, .. } => {
-                format!("is declared as `{declared}` and cannot hold {}", out_of_bounds(given, bound, *below))
-            }
-            Self::WrongOperand { declared, operation, reason, .. } => {
-                format!("is declared as `{declared}` and cannot take this `{operation}`: {reason}")
-            }
-        }
-    }
-}
-
-fn out_of_bounds(given: &Number, bound: &Number, below: bool) -> String {
-    format!("{given}, which is {} {bound}", if below { "below the minimum" } else { "above the maximum" })
-}
-
-impl fmt::Display for SchemaError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "state key `{}` {}", self.key(), self.told())
-    }
-}
-
-impl std::error::Error for SchemaError {}
-
-fn hint(nearest: &Option<String>) -> String {
-    match nearest {
-        Some(key) => format!("; did you mean `{key}`?"),
-        None => "; declare it, or check its spelling".to_owned(),
     }
 }

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// How long a key lives and who shares it, told by the key's prefix.
+/// How long a key lives and which sessions share it, given by the key's prefix.
 ///
 /// Stores keep three of them; [`Temp`](Scope::Temp) never reaches a store. Prefixes are
 /// case-sensitive, and any other prefix (`turn:`, `derived:`, `bg:`, `anything:`) is part of a
@@ -91,7 +91,7 @@ impl FromStr for Scope {
     }
 }
 
-/// A word that names no scope.
+/// A name that is not a scope's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{given}` is not a scope; the scopes are app, user, session and temp, in lower case")]
 pub struct UnknownScope {

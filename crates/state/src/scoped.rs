@@ -2,13 +2,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::error::StateError;
+use crate::error::{StateError, or_panic};
+use crate::key::{DERIVED, joined};
 use crate::number::Addend;
 use crate::operation::Operations;
-use crate::prefix::{DERIVED, joined};
 use crate::state::State;
 use crate::value::SharedValue;
-use crate::write::or_panic;
 
 /// The keys of a state that share a prefix, read and written without it.
 ///

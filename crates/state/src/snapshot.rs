@@ -7,17 +7,15 @@ use foldhash::fast::RandomState;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::base::{SHARDS, place};
-use crate::delta::{Change, Delta};
-use crate::node::Key;
-use crate::prefix::{derived_name, joined};
-use crate::table::Entries;
+use crate::change::Change;
+use crate::delta::Delta;
+use crate::key::{Key, derived_name, joined};
+use crate::table::{Entries, SHARDS, shard_of};
 use crate::value::SharedValue;
 
-/// A whole state as it was at one moment.
+/// A consistent copy of a whole state at one moment.
 ///
-/// Taking one copies no key and no value, and what happens to the state afterwards does not
-/// show in it.
+/// Taking one copies no key and no value, and later changes of the state are not visible in it.
 ///
 /// ```
 /// use sessile_state::State;
@@ -114,13 +112,13 @@ impl Snapshot {
             Some(Change::Operate(_)) => unreachable!("a snapshot holds what operations come to"),
             None => {
                 let hash = self.hasher.hash_one(key);
-                self.tables[place(hash)].get(hash, key).cloned().map(SharedValue::from)
+                self.tables[shard_of(hash)].get(hash, key).cloned().map(SharedValue::from)
             }
         }
     }
 }
 
-/// Names the keys only: what a state holds may be secret.
+/// Shows the keys only, because values may be secret.
 impl std::fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_set().entries(self.keys()).finish()

@@ -1,4 +1,3 @@
-use std::any::type_name;
 use std::fmt;
 use std::sync::Arc;
 
@@ -7,18 +6,19 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::base::Base;
-use crate::error::{StateError, reason, short_name};
+use crate::convert::read;
+use crate::error::StateError;
+use crate::key::{derived_name, joined};
 use crate::node::Node;
-use crate::prefix::{derived_name, joined};
 use crate::reducer::Reducers;
 use crate::schema::StateSchema;
 use crate::snapshot::{Index, Snapshot};
-use crate::value::{SharedValue, Slot, type_of};
+use crate::value::{SharedValue, Slot};
 
 /// What an agent knows: JSON values under text keys.
 ///
-/// A `State` is a handle: clones of it are the same state, and any number of tasks and threads
-/// may use them at once. A key's prefix tells how long it lives and who shares it, see
+/// A `State` is a handle: clones of it are the same state, and any number of tasks and threads may
+/// use them at once. A key's prefix says how long it lives and which sessions share it, see
 /// [`Scope`](crate::Scope).
 ///
 /// - Reads: [`get`](Self::get), [`try_get`](Self::try_get), [`get_raw`](Self::get_raw),
@@ -35,10 +35,9 @@ use crate::value::{SharedValue, Slot, type_of};
 /// Reads of a key without a colon fall back to the computed variable of that name: `risk` to
 /// `derived:risk`. Writes never do.
 ///
-/// Writes come in two forms. `set`, `modify` and their like panic on what is a mistake in the
-/// program (a value without JSON form, a write that waits for itself); `try_set`,
-/// `try_modify` and their like return it as a [`StateError`]. Either way a refused write
-/// changes nothing.
+/// Writes come in two forms. `set`, `modify` and so on panic on a programming error (a value
+/// without JSON form, a write that would deadlock); `try_set`, `try_modify` and so on return it as
+/// a [`StateError`]. In both forms a refused write changes nothing.
 ///
 /// ```
 /// use sessile_state::State;
@@ -60,7 +59,7 @@ pub struct State {
     /// The keys that this handle, and the views made from it, change by operations when they are
     /// set.
     pub(crate) reducers: Option<Arc<Reducers>>,
-    /// Whether what is read through this handle counts as not read.
+    /// Whether reads through this handle are not tracked.
     pub(crate) is_quiet: bool,
 }
 
@@ -86,7 +85,7 @@ impl State {
 
     /// The value of a key, if there is one and it reads as a `T`.
     ///
-    /// To tell an absent key from a value of another type, use [`try_get`](Self::try_get).
+    /// To distinguish an absent key from a value of another type, use [`try_get`](Self::try_get).
     pub fn get<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
         SharedValue::from(self.slot(key)?).read().ok()
     }
@@ -168,24 +167,13 @@ impl State {
     }
 }
 
-/// Reads a stored value as a `T`.
-pub(crate) fn read<T: DeserializeOwned>(key: &str, slot: Slot) -> Result<T, StateError> {
-    let value = SharedValue::from(slot);
-    value.read().map_err(|error| StateError::WrongType {
-        key: key.to_owned(),
-        expected: short_name(type_name::<T>()),
-        found: type_of(&value),
-        reason: reason(&error),
-    })
-}
-
 impl Default for State {
     fn default() -> Self {
         Self::new()
     }
 }
 
-/// Tells how many keys there are and whether changes are pending; what they hold may be secret.
+/// Shows how many keys and pending changes there are, without values, which may be secret.
 impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("State").field("keys", &self.len()).field("pending", &self.delta().len()).finish()

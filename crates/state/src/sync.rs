@@ -16,8 +16,8 @@ pub(crate) type ThreadId = thread::ThreadId;
 #[cfg(shuttle)]
 pub(crate) type ThreadId = (std::thread::ThreadId, thread::ThreadId);
 
-/// Locks, whatever happened before: no user code runs under these locks, so no panic can leave
-/// what they guard half changed.
+/// Locks, ignoring poisoning: no user code runs under these locks, so no panic can leave the
+/// guarded data inconsistent.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,11 +6,17 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
-use crate::node::Key;
+use crate::key::Key;
 use crate::value::Slot;
 
-/// A hash table that is copied on write while a snapshot shares it, and otherwise changed in
-/// place without so much as a look at a counter.
+/// How many shards a table has: a power of two, enough for the threads of one agent.
+pub(crate) const SHARDS: usize = 32;
+
+/// The hash of a key: it chooses the shard, finds the entry, and identifies claims.
+pub(crate) type Hash = u64;
+
+/// A hash table that is copied on write while a snapshot shares it. Otherwise it is changed in
+/// place, without checking a reference count.
 pub(crate) enum Table {
     Own(Entries),
     Shared(Arc<Entries>),
@@ -30,19 +36,19 @@ struct Entry {
 pub(crate) enum Inserted {
     /// The value that was there.
     Over(Slot),
-    /// Nothing: the key is new, and the index must hear of it.
+    /// Nothing: the key is new, and must be added to the index.
     New(Key),
 }
 
 impl Table {
-    pub(crate) fn get(&self, hash: u64, key: &str) -> Option<&Slot> {
+    pub(crate) fn get(&self, hash: Hash, key: &str) -> Option<&Slot> {
         match self {
             Self::Own(entries) => entries.get(hash, key),
             Self::Shared(entries) => entries.get(hash, key),
         }
     }
 
-    pub(crate) fn insert(&mut self, hash: u64, key: &str, value: Slot, hasher: &RandomState) -> Inserted {
+    pub(crate) fn insert(&mut self, hash: Hash, key: &str, value: Slot, hasher: &RandomState) -> Inserted {
         let entries = self.entries();
         if let Some(entry) = entries.0.find_mut(hash, |entry| &*entry.key == key) {
             return Inserted::Over(std::mem::replace(&mut entry.value, value));
@@ -53,8 +59,8 @@ impl Table {
         Inserted::New(key)
     }
 
-    pub(crate) fn remove(&mut self, hash: u64, key: &str) -> Option<Slot> {
-        self.get(hash, key)?; // a shared table is not copied for nothing
+    pub(crate) fn remove(&mut self, hash: Hash, key: &str) -> Option<Slot> {
+        self.get(hash, key)?; // a shared table is copied only if the key is there
         let found = self.entries().0.find_entry(hash, |entry| &*entry.key == key);
         found.ok().map(|entry| entry.remove().0.value)
     }
@@ -89,7 +95,12 @@ impl Default for Table {
 }
 
 impl Entries {
-    pub(crate) fn get(&self, hash: u64, key: &str) -> Option<&Slot> {
+    pub(crate) fn get(&self, hash: Hash, key: &str) -> Option<&Slot> {
         self.0.find(hash, |entry| &*entry.key == key).map(|entry| &entry.value)
     }
+}
+
+/// The shard of a hash, from bits that the table inside the shard does not use first.
+pub(crate) fn shard_of(hash: Hash) -> usize {
+    (hash >> 40) as usize % SHARDS
 }

@@ -1,18 +1,15 @@
 //! Turns any `Serialize` into a JSON value, or says which part of it has no JSON form.
 //!
-//! `serde_json::to_value` is not used because it turns NaN and infinity into null and number
-//! keys into texts: what is written must be what is read.
+//! `serde_json::to_value` is not used because it turns NaN and infinity into null, and numeric keys
+//! into strings, so that a value would be read back differently.
 
 use serde::ser::{self, Serialize};
 use serde_json::map::Entry;
 use serde_json::value::Serializer as Plain;
 use serde_json::{Map, Value};
 
-use crate::error::NotJson;
-use crate::exact::exact;
-
-/// How deep a value may be nested: reading and dropping values recurses.
-pub(crate) const MAX_DEPTH: usize = 200;
+use crate::exact::{MAX_DEPTH, exact};
+use crate::not_json::NotJson;
 
 /// The JSON form of `value`.
 ///
@@ -67,7 +64,7 @@ fn from_plain(error: serde_json::Error) -> NotJson {
 }
 
 fn not_finite(value: f64) -> NotJson {
-    NotJson::new(format!("{value} has no JSON form; store null or a text in its place"))
+    NotJson::new(format!("{value} has no JSON form; store null or a string instead"))
 }
 
 impl ser::Serializer for ToJson {
@@ -284,7 +281,7 @@ impl ser::SerializeMap for MapToJson {
                 Ok(())
             }
             other => Err(NotJson::new(format!(
-                "it is a map with the key {other}, and keys of JSON objects are texts; turn its keys into texts"
+                "it is a map with the key {other}, and keys of JSON objects are strings; convert its keys to strings"
             ))),
         }
     }

@@ -9,11 +9,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Number, Value};
 
-use crate::error::NotJson;
 use crate::exact::{Exact, exact};
+use crate::not_json::NotJson;
+use crate::number;
 use crate::to_json::to_json;
 
-/// A JSON value that many readers share: cloning it never copies an object, an array or a text.
+/// A JSON value with shared ownership: cloning it never copies an object, an array or a string.
 ///
 /// It reads as the [`Value`] it holds (`Deref`), compares with one, and turns into one with
 /// [`into_value`](Self::into_value).
@@ -34,7 +35,7 @@ pub struct SharedValue(Repr);
 
 #[derive(Clone)]
 enum Repr {
-    /// Null, booleans and numbers: smaller than a pointer to them would be worth.
+    /// Null, booleans and numbers, which are too small to be worth an allocation.
     Inline(Value),
     Shared(Arc<Value>),
     /// What a `Value` cannot hold without rounding.
@@ -46,7 +47,7 @@ impl SharedValue {
     ///
     /// # Errors
     ///
-    /// [`NotJson`] says what has no JSON form, and where: a map with keys that are no texts, NaN,
+    /// [`NotJson`] says what has no JSON form, and where: a map whose keys are not strings, NaN,
     /// infinity.
     pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> Result<Self, NotJson> {
         to_json(value).map(Self::from)
@@ -56,7 +57,7 @@ impl SharedValue {
     ///
     /// # Errors
     ///
-    /// serde_json's error if it is no JSON, is nested deeper than 200 levels, or holds a number
+    /// serde_json's error if it is not JSON, is nested deeper than 200 levels, or holds a number
     /// that is beyond an `f64`.
     pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
         exact(text).map(|parsed| match parsed {
@@ -69,7 +70,7 @@ impl SharedValue {
     ///
     /// # Errors
     ///
-    /// What `T` says about the value.
+    /// The error of `T`'s deserializer.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         match &self.0 {
             Repr::Inline(value) => T::deserialize(value),
@@ -89,7 +90,7 @@ impl SharedValue {
         }
     }
 
-    /// The items of a list, each with all its digits; none if it is no list.
+    /// The items of a list, each with all its digits; empty if it is not a list.
     pub fn to_items(&self) -> Vec<Self> {
         match &self.0 {
             Repr::Exact(exact) => parts::<Vec<Self>>(exact),
@@ -97,7 +98,8 @@ impl SharedValue {
         }
     }
 
-    /// The fields of an object in their order, each with all its digits; none if it is no object.
+    /// The fields of an object in their order, each with all its digits; empty if it is not an
+    /// object.
     pub fn to_fields(&self) -> Vec<(String, Self)> {
         match &self.0 {
             Repr::Exact(exact) => parts::<FieldList>(exact).0,
@@ -142,7 +144,7 @@ impl SharedValue {
     pub(crate) fn is_large_integer(&self) -> bool {
         let Value::Number(number) = &**self else { return false };
         let is_whole = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
-        crate::number::integer(number).is_none()
+        number::integer(number).is_none()
             && match self.exact_text() {
                 Some(text) => is_whole(text.get()),
                 None => is_whole(&number.to_string()),
@@ -162,7 +164,7 @@ impl SharedValue {
         }
     }
 
-    /// The value itself: moved out if nobody shares it, copied otherwise.
+    /// The value itself: moved out if this is the only reference, copied otherwise.
     pub fn into_value(self) -> Value {
         match self.0 {
             Repr::Inline(value) => value,
@@ -171,7 +173,7 @@ impl SharedValue {
         }
     }
 
-    /// Whether both are the same value in memory, which is cheaper to know than equality.
+    /// Whether both are the same value in memory, which is cheaper to check than equality.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (Repr::Shared(a), Repr::Shared(b)) => Arc::ptr_eq(a, b),
@@ -181,8 +183,8 @@ impl SharedValue {
     }
 }
 
-/// A value as a table holds it: half the size of a [`SharedValue`], and every variant's content
-/// in the same eight bytes, so that it is copied in two moves.
+/// A value as a table holds it: half the size of a [`SharedValue`], and every variant's content in
+/// the same eight bytes, so that it is copied with two moves.
 #[derive(Clone)]
 pub(crate) enum Slot {
     Null,
@@ -239,7 +241,7 @@ impl From<SharedValue> for Slot {
     }
 }
 
-/// A number without its text, if it is the same number again afterwards. With exact numbers
+/// A number without its text, if it survives the round trip unchanged. With exact numbers
 /// (serde_json's `arbitrary_precision`) `1e2`, `-0` and long numbers are not.
 #[inline]
 fn compact(number: &Number) -> Option<Slot> {
@@ -261,18 +263,6 @@ impl From<Slot> for SharedValue {
             Slot::Exact(exact) => Self(Repr::Exact(exact)),
             scalar => Self(Repr::Inline(scalar.into_value())),
         }
-    }
-}
-
-/// The JSON type of a value with its article, for messages.
-pub(crate) fn type_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
     }
 }
 
@@ -379,7 +369,7 @@ fn written<T: Serialize>(parts: &T) -> SharedValue {
     }
 }
 
-/// Fields in their order; of those with the same name the last value counts, as for every parser.
+/// Fields in their order; of those with the same name the last value counts, as in most parsers.
 pub(crate) fn once_each(
     fields: impl IntoIterator<Item = (String, SharedValue)>,
 ) -> Vec<(String, SharedValue)> {

@@ -4,11 +4,11 @@ use std::fmt;
 use serde::de::DeserializeOwned;
 use serde_json::{Number, Value};
 
-use crate::error::{short_name, without_texts};
+use crate::message::{short_name, type_of, without_texts};
 use crate::number::{self, Addend, compare};
 use crate::operation::Operation;
 use crate::partial::check_fields;
-use crate::value::{SharedValue, type_of};
+use crate::value::SharedValue;
 
 /// The type that a schema declares for a key: a Rust type, or one that is known only when the
 /// program runs.
@@ -57,7 +57,7 @@ type CheckFields = fn(&[(String, SharedValue)]) -> Result<(), String>;
 /// Why a value or an operand is not of a type.
 #[derive(Debug)]
 pub(crate) enum Misfit {
-    /// What the type says about it, without the value; empty if the types say it all.
+    /// The deserializer's reason, without the value; empty if the types explain it.
     Type(String),
     Bound {
         given: Number,
@@ -121,7 +121,7 @@ impl ValueType {
         self
     }
 
-    /// No number below this one. Values that are no numbers have no bounds.
+    /// No number below this one. Bounds do not apply to values that are not numbers.
     ///
     /// # Panics
     ///
@@ -134,7 +134,7 @@ impl ValueType {
         self
     }
 
-    /// No number above this one. Values that are no numbers have no bounds.
+    /// No number above this one. Bounds do not apply to values that are not numbers.
     ///
     /// # Panics
     ///
@@ -195,8 +195,8 @@ impl ValueType {
         }
     }
 
-    /// Whether an operation can make a value of this type out of another. What it makes of the
-    /// value that is stored when it is committed is known to the store alone.
+    /// Whether an operation can make a value of this type out of another. The result depends on the
+    /// value that is stored at the commit, which only the store knows.
     pub(crate) fn check_operation(&self, operation: &Operation) -> Result<(), Misfit> {
         if let Some(by) = operation.addend() {
             return self.check_addend(by);
@@ -225,7 +225,7 @@ impl ValueType {
             Kind::Rust(rust) if rust.takes_addend(by) => Ok(()),
             Kind::Rust(rust) if !is_integer && rust.takes_addend(&Number::from(1)) => Err(fraction(by)),
             Kind::Integer => Err(fraction(by)),
-            _ => Err(Misfit::Type(format!("{by} is a number, and values of this type are none"))),
+            _ => Err(Misfit::Type(format!("{by} is a number, and this type does not accept numbers"))),
         }
     }
 

@@ -1,20 +1,20 @@
-//! Delta views: changes that are made aside, then committed whole or rolled back.
+//! Delta views: changes that stay pending until they are committed atomically or rolled back.
 
 use std::sync::Arc;
 
-use crate::delta::{Change, Delta};
-use crate::error::StateError;
+use crate::change::Change;
+use crate::delta::Delta;
+use crate::error::{StateError, or_panic};
 use crate::node::Node;
 use crate::overlay::Overlay;
 use crate::state::State;
-use crate::write::or_panic;
 
 /// Delta views.
 impl State {
     /// A view of this state whose writes are pending until they are committed.
     ///
-    /// The view reads what is below it, as it is now, overlaid by its own pending changes.
-    /// Views may stand on views, up to a hundred: each commits into the one below.
+    /// The view reads what is below it, as it is now, overlaid by its own pending changes. Views
+    /// can be stacked, up to a hundred: each commits into the one below.
     ///
     /// ```
     /// use sessile_state::State;
@@ -32,7 +32,7 @@ impl State {
     ///
     /// # Panics
     ///
-    /// If more than a hundred views would stand on each other.
+    /// If more than a hundred views are stacked.
     #[track_caller]
     pub fn with_delta_tracking(&self) -> Self {
         Self { node: Arc::new(Node::Overlay(Overlay::new(self.node.clone(), false))), ..self.clone() }
@@ -56,8 +56,8 @@ impl State {
         }
     }
 
-    /// Makes all pending changes in the state below; others see all of it or nothing. Without
-    /// pending changes, nothing happens.
+    /// Applies all pending changes to the state below, atomically. Without pending changes it does
+    /// nothing.
     ///
     /// # Panics
     ///
@@ -67,8 +67,8 @@ impl State {
         or_panic(self.try_commit());
     }
 
-    /// Makes all pending changes in the state below, or none. A `modify` of this view that is in
-    /// progress comes after the commit: its result is pending again.
+    /// Applies all pending changes to the state below, or none. The result of a `modify` of this
+    /// view that is in progress becomes a new pending change.
     ///
     /// # Errors
     ///
@@ -147,7 +147,8 @@ impl State {
         }
     }
 
-    /// How many views this one is above another state, if it stands on it: 0 if it is the same.
+    /// How many views there are between this state and `other`, if `other` is below it: 0 if they
+    /// are the same.
     pub(crate) fn views_above(&self, other: &State) -> Option<usize> {
         if Arc::ptr_eq(&self.node, &other.node) {
             return Some(0);

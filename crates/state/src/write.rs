@@ -6,10 +6,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::convert::{json_of, read};
 use crate::delta::Delta;
-use crate::error::StateError;
-use crate::state::{State, read};
-use crate::to_json::to_json;
+use crate::error::{StateError, or_panic};
+use crate::state::State;
 use crate::value::{SharedValue, Slot};
 
 /// Writes.
@@ -28,8 +28,8 @@ impl State {
     ///
     /// # Errors
     ///
-    /// - [`StateError::NotJson`] if the value has no JSON form: NaN, infinity, a map whose keys
-    ///   are not texts, more than 200 levels of nesting;
+    /// - [`StateError::NotJson`] if the value has no JSON form: NaN, infinity, a map whose keys are
+    ///   not strings, more than 200 levels of nesting;
     /// - [`StateError::Schema`] if the state's schema does not allow it;
     /// - [`StateError::Reentrant`] or [`StateError::Busy`] if a `modify` closure holds the key and
     ///   cannot finish first.
@@ -109,7 +109,7 @@ impl State {
         Ok(default)
     }
 
-    /// Sets many keys; others see all of it or nothing.
+    /// Sets many keys atomically.
     ///
     /// ```
     /// use serde_json::json;
@@ -131,7 +131,7 @@ impl State {
         or_panic(self.try_update(entries));
     }
 
-    /// Sets many keys, or none; others see all of it or nothing.
+    /// Sets many keys atomically, or none.
     ///
     /// # Errors
     ///
@@ -150,8 +150,8 @@ impl State {
     /// Replaces a value by what `change` makes of it, or of `default` if the key is absent;
     /// returns the new value.
     ///
-    /// No other write of this key comes in between, from whatever thread. `change` may read the
-    /// whole state and write other keys; writing this key inside it is an error.
+    /// The update is atomic: no other write of this key comes in between, from any thread. `change`
+    /// may read the whole state and write other keys; writing this key inside it is an error.
     ///
     /// ```
     /// let state = sessile_state::State::new();
@@ -227,7 +227,8 @@ impl State {
         Ok(self.node.take(key)?.map(Slot::into_value))
     }
 
-    /// Moves a value to another key, over what that key held. Tells whether there was a value.
+    /// Moves a value to another key, replacing what that key held. Returns whether there was a
+    /// value.
     ///
     /// # Panics
     ///
@@ -237,7 +238,8 @@ impl State {
         or_panic(self.try_rename(from, to))
     }
 
-    /// Moves a value to another key, over what that key held. Tells whether there was a value.
+    /// Moves a value to another key, replacing what that key held. Returns whether there was a
+    /// value.
     ///
     /// # Errors
     ///
@@ -246,7 +248,7 @@ impl State {
         self.node.note_listing();
         self.check_removal(from)?;
         if let Some(reducer) = self.reducer(to) {
-            return Err(StateError::reducer(to, reducer, "a value that is moved from another key"));
+            return Err(StateError::reducer(to, reducer.name(), "a value that is moved from another key"));
         }
         while let Some(value) = self.node.get(from).map(SharedValue::from) {
             self.check(to, &value)?;
@@ -290,14 +292,14 @@ impl State {
     pub fn try_merge(&self, other: &State) -> Result<(), StateError> {
         let from = other.snapshot();
         match other.views_above(self) {
-            // What is in this state already is not written again: it may have changed since.
+            // Values that come from this state itself are not written back: they may have changed
+            // since.
             Some(views) => self.try_apply(&from.values_of_last(views)),
             None => self.try_apply(&from.iter().collect()),
         }
     }
 
-    /// Makes all changes of a delta, sets, removals and operations; others see all of it or
-    /// nothing.
+    /// Applies all changes of a delta atomically: sets, removals and operations.
     ///
     /// # Panics
     ///
@@ -307,7 +309,7 @@ impl State {
         or_panic(self.try_apply(delta));
     }
 
-    /// Makes all changes of a delta, or none.
+    /// Applies all changes of a delta atomically, or none.
     ///
     /// # Errors
     ///
@@ -320,9 +322,9 @@ impl State {
         }
     }
 
-    /// Makes those changes of a delta whose keys still hold what they held `before`, all at one
-    /// moment; a key that was changed since keeps its value. A key that is not in `before` was
-    /// absent. Returns the changes that were made.
+    /// Applies, atomically, those changes of a delta whose keys still hold the values in `before`;
+    /// a key that was changed since keeps its value. A key that is not in `before` is expected to
+    /// be absent. Returns the changes that were made.
     ///
     /// ```
     /// use serde_json::json;
@@ -359,7 +361,7 @@ impl State {
         Ok(made)
     }
 
-    /// Removes every key that starts with `prefix`, at one moment; returns how many there were.
+    /// Removes every key that starts with `prefix`, atomically; returns how many there were.
     ///
     /// # Panics
     ///
@@ -369,7 +371,7 @@ impl State {
         or_panic(self.try_clear_prefix(prefix))
     }
 
-    /// Removes every key that starts with `prefix`, at one moment; returns how many there were.
+    /// Removes every key that starts with `prefix`, atomically; returns how many there were.
     ///
     /// # Errors
     ///
@@ -410,17 +412,4 @@ impl State {
             None => Ok(()),
         }
     }
-}
-
-/// The value, or a panic with the error's text at the caller's line.
-#[track_caller]
-pub(crate) fn or_panic<T>(result: Result<T, StateError>) -> T {
-    match result {
-        Ok(value) => value,
-        Err(error) => panic!("{error}"),
-    }
-}
-
-pub(crate) fn json_of<T: Serialize + ?Sized>(key: &str, value: &T) -> Result<Value, StateError> {
-    to_json(value).map_err(|source| StateError::NotJson { key: key.to_owned(), source })
 }

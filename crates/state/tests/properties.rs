@@ -1,5 +1,5 @@
-//! Random sequences of calls against a plain map: whatever is called in whatever order, a state
-//! and its view show what the map says.
+//! Random sequences of calls, compared with a plain map as the model: a state and its view always
+//! show the same as the map.
 
 use std::collections::BTreeMap;
 

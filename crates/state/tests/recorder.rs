@@ -15,7 +15,7 @@ fn stored(entries: &[(&str, Value)]) -> std::collections::BTreeMap<String, Optio
 }
 
 #[test]
-fn operations_stay_operations_and_sets_tell_what_was_read() {
+fn operations_stay_operations_and_sets_carry_what_was_read() {
     let state =
         State::from_iter([("read", json!(1)), ("gone", json!(2)), ("list", json!([1])), ("seen", json!(0))]);
     let recorder = state.record(|key| !key.starts_with("turn:")).unwrap();
@@ -82,7 +82,7 @@ fn views_are_recorded_when_they_are_committed() {
 }
 
 #[test]
-fn a_quiet_handle_reads_without_a_trace() {
+fn a_handle_without_read_tracking_records_no_reads() {
     let state = State::from_iter([("k", json!(1)), ("derived:risk", json!(2))]);
     let recorder = state.record(|_| true).unwrap();
     let quiet = state.without_read_tracking();
@@ -107,7 +107,7 @@ fn what_is_committed_elsewhere_comes_in_under_the_own_changes() {
 }
 
 #[test]
-fn a_read_before_the_last_time_is_still_told() {
+fn a_read_before_the_last_take_is_still_reported() {
     let state = State::from_iter([("n", json!(5))]);
     let recorder = state.record(|_| true).unwrap();
     let n: u32 = state.get("n").unwrap();
@@ -120,7 +120,7 @@ fn a_read_before_the_last_time_is_still_told() {
 }
 
 #[test]
-fn one_records_at_a_time_until_it_is_dropped() {
+fn there_is_one_recorder_at_a_time() {
     let state = State::new();
     let recorder = state.record(|_| true).unwrap();
     assert!(state.record(|_| true).is_none() && state.with_delta_tracking().record(|_| true).is_none());

@@ -96,7 +96,7 @@ fn what_a_reducer_cannot_express_is_an_error_that_names_replace() {
     assert_eq!(
         view.try_set("user:log", json!([])).unwrap_err().to_string(),
         "state key `user:log` has the reducer `Append`, which cannot express anything but new items at the end of the \
-         list; call `replace` to set the key whatever other writers do",
+         list; call `replace` to overwrite the key, ignoring concurrent writes",
     );
 }
 
@@ -133,8 +133,8 @@ fn keys_with_the_reducer_last_and_states_without_a_view_are_written_plainly() {
 }
 
 proptest! {
-    /// Writers that each see the same state, and set or modify it: all of them count, in whatever
-    /// order they commit.
+    /// Writers that each see the same state, and set or modify it: all of them count, in any order
+    /// of commits.
     #[test]
     fn writers_side_by_side_all_count(
         start in -100..100_i64,

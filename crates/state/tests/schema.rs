@@ -132,7 +132,7 @@ fn other_handles_of_the_state_stay_unchecked() {
     assert!(matches!(problems.as_slice(), [SchemaError::Undeclared { key, .. }] if key == "undeclared"));
 }
 
-/// What a schema says about one operation; nothing if it admits it.
+/// The schema's error about one operation; empty if it is admitted.
 fn refused(schema: &StateSchema, key: &str, operation: Operation) -> String {
     let mut delta = Delta::new();
     delta.operate(key, operation);

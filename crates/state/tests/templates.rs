@@ -118,7 +118,7 @@ fn a_missing_key_is_an_error_with_position_and_nearest_key() {
 }
 
 #[test]
-fn artifacts_come_from_whom_renders() {
+fn artifacts_come_from_the_caller() {
     let template = Template::parse("{artifact.notes v1.txt} {artifact.absent?} {name}");
     let notes = |name: &str| (name == "notes v1.txt").then(|| "the {name} notes".to_owned());
     assert_eq!(template.render_with_artifacts(&state(), notes).as_deref(), Ok("the {name} notes  Bob"));

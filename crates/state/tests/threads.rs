@@ -1,4 +1,4 @@
-//! Real threads: nothing is lost, nothing is seen half, nothing hangs.
+//! Real threads: no lost update, no torn read, no deadlock.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -113,7 +113,7 @@ fn a_commit_is_never_seen_half() {
                     );
                     let picked = state.snapshot_values(&names);
                     assert!(picked.values().all(|value| *value == picked["k0"]), "half a commit is picked");
-                    // One by one, a value never goes back behind one that was seen before.
+                    // Single reads are ordered: a later one never shows an older commit.
                     let before: u64 = state.get("k3").unwrap();
                     assert!(state.get::<u64>("k17").unwrap() >= before, "k17 lags behind k3");
                 }
@@ -267,7 +267,7 @@ fn a_panicking_closure_changes_nothing_and_frees_the_key() {
 }
 
 #[test]
-fn two_closures_that_wait_for_each_other_are_told() {
+fn two_closures_that_wait_for_each_other_are_an_error() {
     ends(|| {
         for _ in 0..200 {
             let state = State::new();

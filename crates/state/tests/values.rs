@@ -22,19 +22,19 @@ fn values_without_json_form_are_refused_with_key_and_place() {
     let state = State::new();
     assert_eq!(
         refusal(&state, "score", f64::NAN),
-        "cannot store state key `score`: NaN has no JSON form; store null or a text in its place"
+        "cannot store state key `score`: NaN has no JSON form; store null or a string instead"
     );
     assert_eq!(
         refusal(&state, "user:scores", json_like(vec![1.0, f64::INFINITY])),
-        "cannot store state key `user:scores`: inf has no JSON form; store null or a text in its place \
+        "cannot store state key `user:scores`: inf has no JSON form; store null or a string instead \
          (at .scores[1])"
     );
     assert!(refusal(&state, "f32", f32::NEG_INFINITY).contains("-inf has no JSON form"));
     let numbered = HashMap::from([(7, "seven")]);
     assert_eq!(
         refusal(&state, "by_number", &numbered),
-        "cannot store state key `by_number`: it is a map with the key 7, and keys of JSON objects are texts; \
-         turn its keys into texts"
+        "cannot store state key `by_number`: it is a map with the key 7, and keys of JSON objects are strings; \
+         convert its keys to strings"
     );
     let pairs = BTreeMap::from([((1, 2), 3)]);
     assert!(refusal(&state, "pairs", &pairs).contains("a map with the key [1,2]"));

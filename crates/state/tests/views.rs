@@ -189,7 +189,7 @@ fn picked_computed_variables_stay_computed() {
 }
 
 #[test]
-#[should_panic(expected = "more than 100 delta views stand on each other")]
+#[should_panic(expected = "more than 100 delta views are stacked")]
 fn views_do_not_stack_without_end() {
     (0..=100).fold(State::new(), |state, _| state.with_delta_tracking());
 }

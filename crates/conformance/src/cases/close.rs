@@ -15,7 +15,7 @@ async fn ends_after_writes(service: SessionService) {
     service.close().await.expect("closing twice is harmless");
 }
 
-/// Calls that meet the end are made or refused; none is left without an answer.
+/// Calls that race with the close are completed or refused; none hangs.
 async fn answers_every_call_that_was_made_before(service: SessionService) {
     let made = session(&service, "s", empty()).await;
     let calls: Vec<_> = (0..32)

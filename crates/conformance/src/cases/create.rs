@@ -190,7 +190,8 @@ async fn composes_operations_with_the_changes_of_its_events(service: SessionServ
     );
 }
 
-/// An event that a session begins with is told as it was committed, and nothing could compute it.
+/// The events that a session is created with are stored as they are, so their operations could not
+/// be computed.
 async fn refuses_events_with_operations(service: SessionService) {
     let new =
         CreateSession::new("shop", "ada").with_id("s").with_events([changing(|delta| delta.add("n", 1))]);

@@ -112,7 +112,7 @@ async fn what_the_operation_came_to_is_the_same_event(service: SessionService) {
         delta.set("plain", json!(null));
     });
     assert!(is_conflict(answer(&service, made.key(), named("X", mixed)).await), "half of each is neither");
-    // What a client reads it can send: without what only a commit writes.
+    // A client can send back what it read, without the metadata that only a commit writes.
     let mut wire = serde_json::to_value(&*first.event).unwrap();
     wire.as_object_mut().unwrap().remove("customMetadata");
     wire["actions"]["stateDelta"].as_object_mut().unwrap().remove("gone");
@@ -227,7 +227,7 @@ async fn metadata_of_the_caller_is_compared_and_that_of_the_commit_is_not(servic
     for other in [Some(json!({"mine": 2})), Some(json!({})), None, Some(json!({"mine": 1, "more": 1}))] {
         assert!(is_conflict(send(event(other)).await));
     }
-    // Metadata without entries is no metadata.
+    // Empty metadata counts as absent.
     let bare = |metadata: Option<Value>| named("Y", event(metadata));
     let second = send(bare(Some(json!({})))).await.unwrap();
     assert_eq!(send(bare(Some(json!({})))).await.unwrap().event, second.event);

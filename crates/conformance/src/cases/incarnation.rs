@@ -145,7 +145,7 @@ async fn a_prepared_rewind_is_not_made_in_another_session(service: SessionServic
 async fn a_watch_ends_with_its_session(service: SessionService) {
     let mut old = session(&service, "s", empty()).await;
     service.append(&mut old, saying("e1", "x")).await.unwrap();
-    // Another service over the store hears of nothing: it looks, as a process of its own would.
+    // Another service over the store gets no notification: it polls, as another process would.
     let other = SessionService::over(service.store()).with_poll_interval(Duration::from_millis(20));
     for watching in [&service, &other] {
         let mut watch = watching.watch(old.key(), 0);
@@ -203,7 +203,7 @@ async fn a_transaction_that_meets_another_session_begins_again(service: SessionS
             Ok(())
         }
     });
-    // It reads no key, and is made in the session that it saw nevertheless.
+    // It reads no key, but is still bound to the session that it saw.
     let mut runs = 0;
     let (_, version) = SessionService::new(store)
         .transact(made.key(), |state| {

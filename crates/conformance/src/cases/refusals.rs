@@ -181,7 +181,7 @@ async fn of_one_operation_among_several_stores_none(service: SessionService) {
     let before = everything(&service, made.key()).await;
     let event = with_others(|delta| {
         delta.append("user:list", [json!(2)]);
-        delta.add("user:list", 1); // the list is no number after the append either
+        delta.add("user:list", 1); // after the append it is still a list, not a number
     });
     let refused = service.append_to(made.key(), event).await;
     assert!(matches!(refused, Err(SessionError::Operation { key, .. }) if key == "user:list"));
@@ -418,8 +418,8 @@ async fn by_size_spare_commits_that_do_not_grow_an_oversized_scope(service: Sess
     assert!(matches!(limited.create(fresh).await, Err(SessionError::TooLarge { scope: Scope::App, .. })));
 }
 
-/// A value may be nested 200 levels deep; what an operation makes of it, and what is told of the
-/// operation, too.
+/// A value may be nested 200 levels deep; so may the result of an operation, and its record in the
+/// event.
 async fn of_values_that_are_nested_too_deep_name_the_key(service: SessionService) {
     let nested = |levels: usize| super::value(&("[".repeat(levels) + &"]".repeat(levels)));
     let mut made = session(&service, "s", empty()).await;

@@ -41,7 +41,7 @@ fn assert_refused<T: std::fmt::Debug>(result: Result<T, SessionError>, key: &str
     }
 }
 
-/// Changes that the schema refuses, with the key and what is told.
+/// Changes that the schema refuses, with the key and a part of the message.
 fn misfits() -> [(Delta, &'static str, &'static str); 6] {
     let set = |key: &str, value| Delta::from([(key, value)]);
     [
@@ -106,7 +106,7 @@ async fn is_obeyed_at_creation(service: SessionService) {
     }
     assert!(service.get(&key("s"), EventWindow::NONE).await.unwrap().is_none());
     assert!(service.user_state("shop", "ada").await.unwrap().is_empty());
-    // `temp:` keys are not stored, so nothing is said about them.
+    // `temp:` keys are not stored, so they are not checked.
     let state = json!({"temp:anything": 1, "count": 1});
     assert_eq!(state_of(&service.create(new().with_state(state)).await.unwrap()), json!({"count": 1}));
 }
@@ -118,7 +118,7 @@ async fn is_obeyed_by_operands(service: SessionService) {
         (Operation::append([json!({})]), "cannot take this `append`: item 0 is an object"),
         (Operation::union([json!(true)]), "cannot take this `union`: item 0 is a boolean"),
         (Operation::union_fields([("a", json!(1))]), "it sets fields, and only objects have them"),
-        (Operation::add(1), "1 is a number, and values of this type are none"),
+        (Operation::add(1), "1 is a number, and this type does not accept numbers"),
     ] {
         let event = changing(|delta| delta.operate("app:rates", operation));
         assert_refused(service.append_to(&key("s"), event).await, "app:rates", told);
@@ -144,7 +144,8 @@ async fn bounds_what_additions_come_to(service: SessionService) {
     });
     assert_eq!((results.iter().filter(|result| result.is_ok()).count(), refused.count()), (5, 3));
     assert_eq!(service.user_state("shop", "ada").await.unwrap()["points"], json!(0));
-    // The tighter bound holds, whoever gave it; a direct write is bounded too.
+    // The tighter bound holds, from the schema or from the operation; a direct write is bounded
+    // too.
     let three = changing(|delta| delta.operate("user:points", Operation::add(4).at_most(3)));
     assert!(matches!(service.append_to(&key("s"), three).await, Err(SessionError::Operation { .. })));
     let eleven = delta(|delta| delta.operate("points", Operation::add(11).at_most(20)));

@@ -461,7 +461,7 @@ async fn scopes_have_histories_of_their_own(service: SessionService) {
     assert_eq!(service.store().scope_changes(&app_scope(), ChangeWindow::newest(10)).await.unwrap(), []);
 }
 
-/// Commits that are written together are told one by one.
+/// Commits that are written as a group have separate entries in the history.
 async fn the_history_of_parallel_writers_is_complete(service: SessionService) {
     for n in 0..8 {
         session(&service, &format!("s{n}"), empty()).await;

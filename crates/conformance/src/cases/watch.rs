@@ -63,7 +63,7 @@ async fn ends_when_the_session_is_deleted(service: SessionService) {
     assert!(deleter.await.unwrap().unwrap());
 }
 
-/// Two services over one store tell each other nothing, like two processes.
+/// Two services over one store do not notify each other, like two processes.
 async fn sees_what_another_service_commits(service: SessionService) {
     let made = session(&service, "s", empty()).await;
     let other = SessionService::over(service.store()).with_poll_interval(Duration::from_millis(20));

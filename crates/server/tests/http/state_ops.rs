@@ -258,37 +258,37 @@ async fn what_cannot_be_applied_is_told_with_key_owner_and_what_is_stored() {
         (
             json!({"big": {"add": 1}}),
             "cannot change the state key \"big\" of session echo/ada/s, which holds 18446744073709551615: the sum is beyond \
-             what 64-bit integers can hold; set the value whole; nothing was stored",
+             what 64-bit integers can hold; replace the whole value; nothing was stored",
         ),
         (
             json!({"huge": {"add": 1}}),
             "cannot change the state key \"huge\" of session echo/ada/s, which holds 123456789012345678901234567890: the sum \
-             is beyond what 64-bit integers can hold; set the value whole; nothing was stored",
+             is beyond what 64-bit integers can hold; replace the whole value; nothing was stored",
         ),
         (
             json!({"text": {"add": 1}}),
             "cannot change the state key \"text\" of session echo/ada/s: it holds a string, and `add` needs a number; set it \
-             to a number first, or set the new value whole; nothing was stored",
+             to a number first, or replace the whole value; nothing was stored",
         ),
         (
             json!({"object": {"append": [1]}}),
             "cannot change the state key \"object\" of session echo/ada/s: it holds an object, and `append` needs a list; set \
-             it to a list first, or set the new value whole; nothing was stored",
+             it to a list first, or replace the whole value; nothing was stored",
         ),
         (
             json!({"null": {"union": ["a"]}}),
             "cannot change the state key \"null\" of session echo/ada/s: it holds null, and `union` needs a list; set it to a \
-             list first, or set the new value whole; nothing was stored",
+             list first, or replace the whole value; nothing was stored",
         ),
         (
             json!({"list": {"union": {"a": 1}}}),
             "cannot change the state key \"list\" of session echo/ada/s: it holds an array, and `union` needs an object; set \
-             it to an object first, or set the new value whole; nothing was stored",
+             it to an object first, or replace the whole value; nothing was stored",
         ),
         (
             json!({"app:n": [{"add": 1}, {"append": [1]}]}),
             "cannot change the state key \"app:n\" of application echo: it holds a number, and `append` needs a list; set it \
-             to a list first, or set the new value whole; nothing was stored",
+             to a list first, or replace the whole value; nothing was stored",
         ),
     ];
     for (ops, told) in refused {

@@ -11,11 +11,11 @@ use crate::record::record;
 record! {
     codec by hand;
 
-    /// What an event does beside being said.
+    /// The side effects of an event.
     pub struct EventActions {
         /// What this event changes, keys with their prefixes. An event that is to be appended may
-        /// hold operations; a committed one holds what they came to: keys that are set, and keys
-        /// that are removed.
+        /// hold operations; a committed one holds their results: keys that are set, and keys that
+        /// are removed.
         pub state_delta: Delta = "stateDelta" as SetKeys,
     }
 
@@ -30,21 +30,21 @@ record! {
         pub requested_tool_confirmations: BTreeMap<String, ToolConfirmation> = "requestedToolConfirmations",
         /// Whether a tool's answer is the final one.
         pub skip_summarization: Option<bool> = "skipSummarization",
-        /// The agent that goes on.
+        /// The agent that takes over.
         pub transfer_to_agent: Option<String> = "transferToAgent",
-        /// Why.
+        /// The reason for the transfer.
         pub transfer_reason: Option<String> = "transferReason",
-        /// Whether the agent above goes on.
+        /// Whether control returns to the parent agent.
         pub escalate: Option<bool>,
         /// A summary in the place of earlier events.
         pub compaction: Option<Compaction>,
         /// Whether the agent is done with this invocation.
         pub end_of_agent: Option<bool> = "endOfAgent",
-        /// Where a composite agent is.
+        /// The progress of a composite agent.
         pub agent_state: Option<BTreeMap<String, SharedValue>> = "agentState",
         /// Everything from this invocation on is taken back.
         pub rewind_before_invocation_id: Option<String> = "rewindBeforeInvocationId",
-        /// Where a workflow goes on.
+        /// The route on which a workflow continues.
         pub route: Option<SharedValue>,
         /// What a user interface shows.
         pub render_ui_widgets: Option<Vec<UiWidget>> = "renderUiWidgets",
@@ -68,11 +68,11 @@ record! {
         /// How to authenticate, as OpenAPI describes it: its names have one spelling, and many are
         /// data.
         pub auth_scheme: Option<AuthScheme> = "authScheme",
-        /// What was given to begin with.
+        /// The credential before the exchange.
         pub raw_auth_credential: Option<Opaque> = "rawAuthCredential",
-        /// What it was exchanged for.
+        /// The credential after the exchange.
         pub exchanged_auth_credential: Option<Opaque> = "exchangedAuthCredential",
-        /// Where it is kept.
+        /// The key under which it is stored.
         pub credential_key: Option<String> = "credentialKey",
     }
 }
@@ -104,9 +104,9 @@ record! {
 record! {
     /// Something for a user interface to show.
     pub struct UiWidget {
-        /// Which.
+        /// Its id.
         pub id: Option<String>,
-        /// Who draws it.
+        /// The provider that renders it.
         pub provider: Option<String>,
         /// What it shows.
         pub payload: Option<SharedValue>,

@@ -12,8 +12,8 @@ use super::delta::operations_json;
 use super::{Event, OPERATIONS};
 use crate::record::{Rare, Spelled, Spelling, Stored};
 
-/// The stored JSON of an event with operations, without the object of its changes. A store that
-/// knows what the operations come to only puts that in, and has nothing else to write.
+/// The stored JSON of an event with operations, without the object of its changes. A store that has
+/// computed the results only inserts them, and serializes nothing else.
 #[derive(Debug, Clone)]
 pub struct JsonAroundDelta {
     before: String,
@@ -21,14 +21,15 @@ pub struct JsonAroundDelta {
 }
 
 impl JsonAroundDelta {
-    /// The JSON around the changes of an event that is to be appended. The event is the same
-    /// afterwards: it is changed for a moment, because copying it would cost more than writing it.
+    /// The JSON around the changes of an event that is to be appended. The event is temporarily
+    /// changed and then restored, because copying it would cost more than serializing it.
     ///
     /// # Errors
     ///
     /// serde_json's, if a number has no JSON form.
     pub fn new(event: &mut Event) -> Result<Self, serde_json::Error> {
-        let mut plain = event.actions.state_delta.clone(); // removals are told outside of the object, too
+        // Removals stay in: they are also recorded outside of this object.
+        let mut plain = event.actions.state_delta.clone();
         plain.retain(|key| !matches!(event.actions.state_delta.get(key), Some(Change::Operate(_))));
         let intent = replace(&mut event.actions.state_delta, plain);
         let (had_extras, had_metadata) = (event.extras.is_set(), event.custom_metadata.is_some());

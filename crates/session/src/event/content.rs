@@ -7,7 +7,7 @@ use super::opaque::Opaque;
 use crate::record::record;
 
 record! {
-    /// What was said: parts in order, and by whom.
+    /// A message: its parts in order, and its role.
     pub struct Content {
         /// The pieces of the message.
         pub parts: Option<Vec<Part>>,
@@ -41,22 +41,22 @@ record! {
         pub function_response: Option<Box<FunctionResponse>> = "functionResponse",
         /// Bytes in the message itself.
         pub inline_data: Option<Box<Blob>> = "inlineData",
-        /// Bytes that are elsewhere.
+        /// A reference to bytes that are stored elsewhere.
         pub file_data: Option<Box<FileData>> = "fileData",
     }
 
     /// The fields of a [`Part`] that few parts have, used as if they were the part's own:
     /// `part.thought_signature`.
     rare PartExtras {
-        /// What the model wants back to go on with its reasoning.
+        /// An opaque signature that the model needs to continue its reasoning.
         pub thought_signature: Option<Bytes> = "thoughtSignature",
         /// Code that the model wants to run.
         pub executable_code: Option<Opaque> = "executableCode",
-        /// What came of running it.
+        /// The result of running it.
         pub code_execution_result: Option<Opaque> = "codeExecutionResult",
         /// Start, end and frame rate of a video.
         pub video_metadata: Option<Opaque> = "videoMetadata",
-        /// How finely media are looked at.
+        /// The resolution at which media are processed.
         pub media_resolution: Option<Opaque> = "mediaResolution",
         /// A call of a tool that runs at the model's side.
         pub tool_call: Option<ServerToolCall> = "toolCall",
@@ -64,7 +64,7 @@ record! {
         pub tool_response: Option<ServerToolResponse> = "toolResponse",
         /// The application's own notes.
         pub part_metadata: Option<BTreeMap<String, SharedValue>> = "partMetadata",
-        /// The words of a sound.
+        /// The transcription of audio.
         pub audio_transcription: Option<Opaque> = "audioTranscription",
         /// How media were treated.
         pub media_processing: Option<Opaque> = "mediaProcessing",
@@ -117,9 +117,9 @@ record! {
 }
 
 record! {
-    /// Bytes that are elsewhere.
+    /// A reference to bytes that are stored elsewhere.
     pub struct FileData {
-        /// Where.
+        /// The URI.
         pub file_uri: Option<String> = "fileUri",
         /// Their type.
         pub mime_type: Option<String> = "mimeType",
@@ -155,7 +155,7 @@ record! {
         pub response: Option<BTreeMap<String, SharedValue>>,
         /// Media in the result.
         pub parts: Option<Vec<Opaque>>,
-        /// When the model should take notice, in live sessions.
+        /// When the model should react to it, in live sessions.
         pub scheduling: Option<String>,
         /// Whether more answers to this call are coming.
         pub will_continue: Option<bool> = "willContinue",

@@ -1,11 +1,11 @@
 //! How the changes of an event are spelled.
 //!
 //! `stateDelta` has the keys that are set, and null for those that are removed, so that every
-//! reader of ADK's events replays it. What tells a removal from a null is in the event's custom
+//! reader of ADK's events replays it. Removals are distinguished from nulls by the event's custom
 //! metadata, see [`REMOVED`](super::REMOVED). Operations are only in events that are to be
-//! appended, as `stateOps`; what they came to is in `stateDelta` of the committed event, and they
-//! stay readable in its custom metadata, see [`Event::operations`]. An event holds them as they
-//! are, so that a commit need not write them as JSON.
+//! appended, as `stateOps`; their results are in `stateDelta` of the committed event, and they stay
+//! readable in its custom metadata, see [`Event::operations`]. An event holds them as they are, so
+//! that a commit need not write them as JSON.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ impl From<SetKeys> for Delta {
     }
 }
 
-/// Operations are left out; those who write an event see to them.
+/// Operations are left out; the serializer of the event writes them.
 impl Spell for Delta {
     fn spell<S: Serializer>(&self, _: Spelling, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
@@ -99,7 +99,7 @@ pub(super) fn operations_of(given: &SharedValue) -> Result<Vec<(String, Operatio
     }
     let read = |(key, value): (String, SharedValue)| match Operations::from_json(&value) {
         Ok(operations) => Ok((key, operations)),
-        Err(error) => Err(format!("the operation on {key:?} cannot be understood: {error}")),
+        Err(error) => Err(format!("the operation on {key:?} is invalid: {error}")),
     };
     given.to_fields().into_iter().map(read).collect()
 }
@@ -125,7 +125,7 @@ impl Codec for Event {
         Some(written)
     }
 
-    /// A key that is listed as removed, and null, is removed. Operations that cannot be understood
+    /// A key that is listed as removed, and null, is removed. Operations that cannot be decoded
     /// stay as they are.
     fn understood(&mut self) -> Result<(), String> {
         let is_noted =
@@ -174,16 +174,16 @@ impl Serialize for OperationsByKey<'_> {
     }
 }
 
-/// What an event was meant to do, and what it overwrote.
+/// The intent of an event, and what it overwrote.
 impl Event {
-    /// The operations that a committed event was appended with, by key. What they came to is in
+    /// The operations that a committed event was appended with, by key. Their results are in
     /// `actions.state_delta`; they are never executed again.
     pub fn operations(&self) -> BTreeMap<String, Operations> {
         self.intended.operations().map(|(key, operations)| (key.to_owned(), operations.clone())).collect()
     }
 
-    /// Makes of an event with operations the one that is stored for it: what they came to is in
-    /// their place, and what was overwritten is noted.
+    /// Turns an event with operations into the one that is stored: results replace the operations,
+    /// and what was overwritten is recorded.
     pub(crate) fn commit(&mut self, results: Delta, overwrote: Option<SharedValue>) {
         let intent = std::mem::replace(&mut self.actions.state_delta, results);
         self.intended = intent.only_operations();
@@ -194,13 +194,14 @@ impl Event {
 
     /// The keys whose values this event overwrote although they were not what its writer had read,
     /// as they are in the custom metadata: `{key: {"read": …, "found": …}}`, where an absent value
-    /// is left out. If several writers of the event overwrote the same key, such as tools that were
-    /// called side by side, there is a list of these objects.
+    /// is left out. If several writers of the event overwrote the same key, such as tools that ran
+    /// in parallel, there is a list of these objects.
     pub fn overwrote(&self) -> Option<&SharedValue> {
         self.custom_metadata.as_ref().and_then(|metadata| metadata.get(OVERWROTE))
     }
 
-    /// The event as it was appended: with its operations, and without what the commit noted.
+    /// The event as it was appended: with its operations, and without the metadata that the commit
+    /// added.
     pub(crate) fn intent(&self) -> Self {
         let mut intent = self.result();
         if !self.intended.is_empty() {
@@ -211,8 +212,8 @@ impl Event {
         intent
     }
 
-    /// The event as it was committed, without what the commit noted. Metadata without entries is no
-    /// metadata.
+    /// The event as it was committed, without the metadata that the commit added. Empty metadata
+    /// counts as absent.
     pub(crate) fn result(&self) -> Self {
         let mut result = self.clone();
         result.intended = Delta::new();
@@ -237,5 +238,5 @@ impl Event {
     }
 }
 
-/// How the names of custom metadata begin that only a commit writes.
+/// The prefix of custom metadata names that only a commit may write.
 const RESERVED: &str = "sessile:";

@@ -33,14 +33,14 @@ pub const REMOVED: &str = "sessile:removed";
 /// metadata.
 pub const OPERATIONS: &str = "sessile:ops";
 
-/// Where a committed event tells what it overwrote although its writer had read something else, in
-/// its custom metadata.
+/// Where a committed event reports, in its custom metadata, the values that it overwrote although
+/// its writer had read other ones.
 pub const OVERWROTE: &str = "sessile:overwrote";
 
 record! {
     codec by hand;
 
-    /// One record of a session: who, what was said or called, and the changes it carries.
+    /// One record of a session: its author, its content or calls, and the changes it carries.
     ///
     /// ```
     /// use serde_json::json;
@@ -61,11 +61,11 @@ record! {
         /// `user`, or the name of an agent.
         pub author: String,
         /// Unix seconds; the time of the append if it is left out, so a committed event always has
-        /// one. Says nothing about order.
+        /// one. It does not determine the order of events.
         pub timestamp: Option<f64>,
-        /// What was said.
+        /// The message.
         pub content: Option<Content>,
-        /// What it does beside being said.
+        /// Its side effects.
         pub actions: EventActions,
         /// Whether it is a piece of an event that is still coming; such an event is never stored.
         pub partial: Option<bool>,
@@ -112,21 +112,21 @@ record! {
         pub grounding_metadata: Option<Opaque> = "groundingMetadata",
         /// Quotations in the answer.
         pub citation_metadata: Option<Opaque> = "citationMetadata",
-        /// How sure the model was, token by token.
+        /// The log probabilities of the tokens.
         pub logprobs_result: Option<Opaque> = "logprobsResult",
-        /// How sure the model was.
+        /// The average log probability.
         pub avg_logprobs: Option<f64> = "avgLogprobs",
         /// The model that answered.
         pub model_version: Option<String> = "modelVersion",
-        /// What the user was heard to say.
+        /// The transcription of the user's speech.
         pub input_transcription: Option<Opaque> = "inputTranscription",
-        /// What the model said aloud.
+        /// The transcription of the model's speech.
         pub output_transcription: Option<Opaque> = "outputTranscription",
-        /// The handle with which a live session goes on.
+        /// The handle to resume a live session.
         pub live_session_resumption_update: Option<Opaque> = "liveSessionResumptionUpdate",
         /// The live session.
         pub live_session_id: Option<String> = "liveSessionId",
-        /// The server's notice that it will disconnect.
+        /// The server's GoAway message: it will disconnect soon.
         pub go_away: Option<Opaque> = "goAway",
         /// Whether the user speaks.
         pub voice_activity: Option<Opaque> = "voiceActivity",
@@ -190,8 +190,7 @@ impl Event {
         self.timestamp.unwrap_or(0.0)
     }
 
-    /// What was said in it: its texts in one, without the model's reasoning; empty if there is
-    /// none.
+    /// Its texts joined, without the model's reasoning; empty if there is none.
     pub fn text(&self) -> String {
         let said = self.parts().iter().filter(|part| part.thought != Some(true));
         said.filter_map(|part| part.text.as_deref()).collect()
@@ -226,8 +225,8 @@ impl Event {
         !calls && self.function_responses().next().is_none() && !self.is_partial() && !ends_with_result
     }
 
-    /// Reads its JSON, in either spelling. A list of parts takes no more room than it needs: most
-    /// have one, and a long history has many lists.
+    /// Reads its JSON, in either spelling. Lists of parts are shrunk to fit: most have one part,
+    /// and a long history has many lists.
     ///
     /// # Errors
     ///

@@ -3,6 +3,7 @@ mod row;
 mod shared;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::mem::take;
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -16,19 +17,20 @@ use self::shared::{Shared, Source, Values};
 use crate::commit::{Appended, Commit, Expect};
 use crate::error::SessionError;
 use crate::evaluate::{evaluate, evaluate_scope};
-use crate::key::SessionKey;
-use crate::page::{PageWriter, StoredPage, json_bytes};
+use crate::key::{Address, ScopeKey, SessionKey};
+use crate::page::{ListQuery, PageWriter, StoredPage, json_bytes};
 use crate::scope_change::{ChangedBy, ScopeChange};
-use crate::scope_write::{ScopeKey, ScopeState, ScopeWrite, ScopeWritten};
-use crate::store::{
-    Address, ChangeWindow, EventWindow, ListQuery, NewSession, Store, StoredSession, TrimmedChanges,
-};
+use crate::scope_write::{ScopeState, ScopeWrite, ScopeWritten};
+use crate::store::{Store, TrimmedChanges};
+use crate::stored_session::{NewSession, StoredSession};
+use crate::window::{ChangeWindow, EventWindow};
 
-/// Keeps sessions in memory; they are gone with it. Events are shared with who reads them, not
+/// Keeps sessions in memory; they are lost when it is dropped. Events are shared with readers, not
 /// copied.
 #[derive(Default)]
 pub struct MemoryStore {
-    /// Applications do not wait for each other. Std locks: they are never held across an `.await`.
+    /// One lock per application, so that applications do not contend. Std locks, because they are
+    /// never held across an `.await`.
     apps: RwLock<BTreeMap<String, Arc<Mutex<App>>>>,
 }
 
@@ -37,12 +39,12 @@ struct App {
     shared: Shared,
     users: BTreeMap<String, User>,
     by_time: BTreeSet<Place>,
-    /// Sessions whose place in the lists by time is out of date. A session that is appended to
-    /// again and again is moved in them once, when a list is read or many have to be moved.
+    /// Sessions whose position in the lists by time is out of date. Moving them is deferred until a
+    /// list is read or many have to be moved, so that a session with many appends is moved once.
     moved: Vec<Arc<Name>>,
 }
 
-/// How many sessions may have a place that is out of date.
+/// How many sessions may have an outdated position before they are moved.
 const MOST_MOVED: usize = 128;
 
 #[derive(Default)]
@@ -52,8 +54,15 @@ struct User {
     by_time: BTreeSet<Place>,
 }
 
+/// Without its content: state and events may hold secrets.
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryStore").finish_non_exhaustive()
+    }
+}
+
 impl MemoryStore {
-    /// A store without sessions.
+    /// An empty store.
     pub fn new() -> Self {
         Self::default()
     }
@@ -63,7 +72,7 @@ impl MemoryStore {
         self.apps.read().unwrap_or_else(PoisonError::into_inner).get(app).cloned()
     }
 
-    /// The application, for a write that makes it if need be.
+    /// The application, created if it does not exist.
     fn app_or_new(&self, app: &str) -> Arc<Mutex<App>> {
         self.app(app).unwrap_or_else(|| {
             let mut apps = self.apps.write().unwrap_or_else(PoisonError::into_inner);
@@ -72,7 +81,7 @@ impl MemoryStore {
     }
 }
 
-/// Whether trimming comes to a scope after another one: an application, then its users.
+/// Whether trimming visits a scope after another one: an application, then its users.
 fn is_later(scope: &ScopeKey, after: Option<&ScopeKey>) -> bool {
     let place = |scope: &ScopeKey| match scope {
         ScopeKey::App(app) => (app.clone(), None),
@@ -81,7 +90,7 @@ fn is_later(scope: &ScopeKey, after: Option<&ScopeKey>) -> bool {
     after.is_none_or(|after| place(scope) > place(after))
 }
 
-/// No code that can panic runs under the lock, so what it guards is whole.
+/// Poisoning is ignored: no code that can panic runs under the lock, so the data is consistent.
 fn lock(app: &Mutex<App>) -> MutexGuard<'_, App> {
     app.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -203,8 +212,8 @@ impl Store for MemoryStore {
         }
         commit.expect.check_session(&commit.key, row.incarnation, row.version())?;
         commit.expect.check_shared(&commit.key, user.shared.version, shared.version)?;
-        // Most commits only set keys: what they come to is what they say, and what undoes them is
-        // found on the way.
+        // Fast path: most commits only set keys, so nothing needs to be computed, and the undo
+        // information is collected while they are applied.
         let is_plain = commit.guards.is_empty() && !commit.event.actions.state_delta.has_operations();
         let value_of = |values: &Values, name: &str| values.state.get(name).cloned();
         let mut evaluated = match is_plain {
@@ -271,7 +280,7 @@ impl Store for MemoryStore {
             let (known, overwrote) = (Some(known.clone()), overwrote.clone());
             let mut state = (*shared.values.state).clone();
             for later in newest_first().take_while(|change| change.version > version) {
-                let later = later.told(write.scope.scope());
+                let later = later.to_change(write.scope.scope());
                 later.undo(&mut state).map_err(crate::error::doing("compute an earlier state"))?;
             }
             return Ok(ScopeWritten { version, state: Arc::new(state), known, overwrote });
@@ -376,7 +385,7 @@ impl App {
         }
     }
 
-    /// Where this application's shared state is.
+    /// The addresses of the shared state of this application and its users.
     fn scopes(&self, app: &str) -> Vec<ScopeKey> {
         let own = (self.shared.version > 0).then(|| ScopeKey::App(app.to_owned()));
         let users = self.users.iter().filter(|(_, user)| user.shared.version > 0);

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use crate::store::ListPlace;
+use crate::page::ListPlace;
 
 /// A session under its application.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,7 +12,7 @@ pub(super) struct Name {
     pub(super) id: String,
 }
 
-/// Where a session is in a list. Sorted as lists are.
+/// The position of a session in a list, in the sort order of lists.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     pub(super) update_time: f64,

@@ -10,24 +10,26 @@ use sessile_state::Delta;
 
 use super::place::{Name, Place};
 use super::shared::{Shared, Values};
-use crate::commit::{Answer, Appended, Incarnation, Scopes};
+use crate::commit::{Answer, Appended, Scopes};
 use crate::event::Event;
 use crate::key::SessionKey;
-use crate::store::{
-    EventWindow, NewSession, SessionEvent, StateMap, StoredSession, Version, next_update_time,
-};
+use crate::state_map::StateMap;
+use crate::store::next_update_time;
+use crate::stored_session::{NewSession, SessionEvent, StoredSession};
+use crate::version::{Incarnation, Version};
+use crate::window::EventWindow;
 
 pub(super) struct Row {
     pub(super) name: Arc<Name>,
     pub(super) incarnation: Incarnation,
     pub(super) update_time: f64,
-    /// The time of its place in lists, which may be out of date.
+    /// The time by which it is sorted in lists, which may be out of date.
     listed_time: f64,
     pub(super) initial: Arc<StateMap>,
     pub(super) values: Values,
-    /// The events that were there at the last reading of all of them, as readers share them.
+    /// The events up to the last time that all of them were read, shared with readers.
     pub(super) read: Arc<Vec<SessionEvent>>,
-    /// Those since.
+    /// The events since then.
     pub(super) new: Vec<SessionEvent>,
     /// Ids are chosen by callers; the hasher's random seed prevents hash flooding.
     pub(super) by_id: HashMap<ById, Version, RandomState>,
@@ -99,18 +101,17 @@ impl Row {
         self.len() as Version
     }
 
-    /// Its place in lists, which may be out of date.
+    /// Its position in lists, which may be out of date.
     pub(super) fn listed_place(&self) -> Place {
         Place { update_time: self.listed_time, name: self.name.clone() }
     }
 
-    /// Whether its place in lists is out of date. The time of a session that is changed always
-    /// grows.
+    /// Whether its position in lists is out of date. The time of a session grows with every change.
     pub(super) fn is_moved(&self) -> bool {
         self.listed_time < self.update_time
     }
 
-    /// Takes its current place in lists, which is to be put into them.
+    /// Updates its position, and returns the new one for the caller to insert into the lists.
     pub(super) fn move_in_lists(&mut self) -> Place {
         self.listed_time = self.update_time;
         self.listed_place()
@@ -151,7 +152,7 @@ impl Row {
         }
     }
 
-    /// Version `n` is at place `n - 1`, so versions are found without looking at events.
+    /// Version `n` is at index `n - 1`, so versions are found without a search.
     pub(super) fn window(&mut self, window: EventWindow) -> Arc<Vec<SessionEvent>> {
         let length = self.len();
         let place = |version: Version| usize::try_from(version).unwrap_or(usize::MAX).min(length);
@@ -172,8 +173,8 @@ impl Row {
         Arc::new(passing)
     }
 
-    /// All events, shared. What is new is added to what readers share; if some reader still holds
-    /// that, its pointers are copied for once.
+    /// All events, shared. New events are added to the shared list; if a reader still holds that,
+    /// the list of pointers is copied once.
     pub(super) fn all(&mut self) -> Arc<Vec<SessionEvent>> {
         if !self.new.is_empty() {
             Arc::make_mut(&mut self.read).append(&mut self.new);

@@ -10,7 +10,9 @@ use crate::event::Event;
 use crate::key::SessionKey;
 use crate::scope_change::{Before, ChangedBy, OverwriteNotes, ScopeChange, Undo};
 use crate::scope_write::ScopeState;
-use crate::store::{ChangeWindow, StateMap, Version, apply};
+use crate::state_map::{StateMap, apply};
+use crate::version::Version;
+use crate::window::ChangeWindow;
 
 /// State that sessions share.
 #[derive(Default)]
@@ -21,8 +23,7 @@ pub(super) struct Shared {
     pub(super) changes: VecDeque<Remembered>,
 }
 
-/// A change of shared state. It shares what is there already, because one is made with almost every
-/// event.
+/// A change of shared state. It shares data with the event, because almost every event makes one.
 pub(super) struct Remembered {
     pub(super) version: Version,
     pub(super) time: f64,
@@ -39,7 +40,7 @@ pub(super) enum UndoNote {
 }
 
 impl UndoNote {
-    fn told(&self) -> Undo {
+    fn to_undo(&self) -> Undo {
         match self {
             Self::Plain(before) => Undo { before: before.clone(), ..Undo::default() },
             Self::Computed(undo) => Undo::clone(undo),
@@ -67,7 +68,7 @@ pub(super) enum Source {
 
 impl Remembered {
     /// The change of a scope as it is read.
-    pub(super) fn told(&self, scope: Scope) -> ScopeChange {
+    pub(super) fn to_change(&self, scope: Scope) -> ScopeChange {
         let mut overwrote = OverwriteNotes::new();
         let (by, change) = match &self.source {
             Source::Event(key, event) => {
@@ -81,7 +82,7 @@ impl Remembered {
                 (by.clone(), change.clone())
             }
         };
-        let (version, time, undo) = (self.version, self.time, self.undo.told());
+        let (version, time, undo) = (self.version, self.time, self.undo.to_undo());
         ScopeChange { version, time, by, change, undo, overwrote }
     }
 
@@ -101,7 +102,7 @@ pub(super) const REMEMBERED: usize = 1000;
 #[derive(Default)]
 pub(super) struct Values {
     pub(super) state: Arc<StateMap>,
-    /// How large they are as JSON, if it was needed since they last changed without it.
+    /// Their size as JSON, if it is known: it is computed when a limit first needs it.
     pub(super) bytes: Option<usize>,
 }
 
@@ -110,9 +111,9 @@ impl Shared {
         ScopeState { version: self.version, state: self.values.state.clone() }
     }
 
-    /// Makes a change that was computed before, and remembers it. Without `undo` it only sets and
-    /// removes keys. Returns the change that is forgotten for it, so that the caller can drop it
-    /// after releasing the lock.
+    /// Applies a change that was computed before, and adds it to the history. Without `undo` it
+    /// only sets and removes keys. Returns the change that the history drops in exchange, so that
+    /// the caller can free it after releasing the lock.
     pub(super) fn write(
         &mut self,
         results: &Delta,
@@ -147,10 +148,10 @@ impl Shared {
             false => Box::new(oldest_first.rev()),
         };
         let passing = ordered.filter(|change| window.admits(change.version));
-        passing.take(window.limit).map(|change| change.told(scope)).collect()
+        passing.take(window.limit).map(|change| change.to_change(scope)).collect()
     }
 
-    /// Forgets changes from before a time, but for the newest; tells how many.
+    /// Removes changes from before a time, except the newest; returns how many.
     pub(super) fn trim(&mut self, before: f64, limit: usize) -> usize {
         let old = self.changes.iter().take_while(|change| change.time < before).count();
         let removed = old.min(self.changes.len().saturating_sub(1)).min(limit);
@@ -186,8 +187,7 @@ impl Values {
         before
     }
 
-    /// Refuses results after which the values would be larger than the limit, unless they do not
-    /// grow.
+    /// Refuses results that make the values larger than the limit, unless the size does not grow.
     pub(super) fn check_size(
         &self,
         scope: Scope,
@@ -207,7 +207,7 @@ impl Values {
         self.bytes.unwrap_or_else(count)
     }
 
-    /// How large the values are after these results; only what changes is looked at.
+    /// The size of the values after these results, computed from the changed keys only.
     pub(super) fn size_with(&self, results: &Delta) -> usize {
         let mut size = self.size();
         for (key, change) in results.iter() {

@@ -4,17 +4,19 @@ use sessile_state::{Change, Scope, StateSchema};
 
 use super::SessionService;
 use super::check::{Notes, prepared};
-use super::overwrites::{Overwrites, tell};
+use super::overwrites::{Overwrites, report};
 use super::sameness::{LeftOut, is_same};
-use crate::commit::{Answer, Appended, Commit, Expect, Guards, OnOverwrite, Since};
+use crate::commit::{Answer, Appended, Commit, Expect, Since};
 use crate::error::SessionError;
 use crate::event::Event;
-use crate::key::SessionKey;
-use crate::scope_write::ScopeKey;
+use crate::guard::{Guards, OnOverwrite};
+use crate::key::{ScopeKey, SessionKey};
 use crate::session::Session;
-use crate::store::{EventWindow, SessionEvent, StoredSession, Version};
+use crate::stored_session::{SessionEvent, StoredSession};
+use crate::version::Version;
+use crate::window::EventWindow;
 
-/// What happens when the session was changed since it was read.
+/// What happens when the session has changed since it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnConflict {
     /// The append is refused.
@@ -33,26 +35,27 @@ pub struct Append {
     pub expect: Expect,
     /// The values that its changes were computed from.
     pub guards: Guards,
-    /// What its writers overwrote of each other's changes, for a caller that joined the changes of
-    /// several writers in one event. The stored event tells it beside what the guards found.
+    /// What its writers overwrote of each other's changes, for a caller that merged the changes of
+    /// several writers into one event. The stored event reports it together with what the guards
+    /// found.
     pub overwrote: Overwrites,
 }
 
 impl Append {
-    /// An event, whatever is stored.
+    /// An event without conditions.
     pub fn new(event: Event) -> Self {
         Self { event, ..Self::default() }
     }
 
-    /// If this is what is stored.
+    /// On the condition that this is what is stored.
     #[must_use]
     pub fn expecting(mut self, expect: Expect) -> Self {
         self.expect = expect;
         self
     }
 
-    /// With what its writers overwrote of each other's changes. Guards that report are not
-    /// compatible with it: what the store finds would take the place of this.
+    /// With what its writers overwrote of each other's changes. It cannot be combined with guards
+    /// that report: their report would replace this one.
     #[must_use]
     pub fn overwriting(mut self, overwrote: Overwrites) -> Self {
         self.overwrote = overwrote;
@@ -74,13 +77,14 @@ impl From<Event> for Append {
 }
 
 impl SessionService {
-    /// Appends an event to a session in hand, and brings that up to date. Returns the event as it
-    /// was stored; a partial event is returned as it is, and neither stored nor applied.
+    /// Appends an event to a session that the caller holds, and updates that session. Returns the
+    /// event as it was stored; a partial event is returned unchanged, and neither stored nor
+    /// applied.
     ///
     /// `user:` and `app:` keys that the event sets or removes are guarded with the values of the
-    /// session in hand: if another session changed them since, the event tells so, see
-    /// [`Event::overwrote`], or the append is refused, as
-    /// [`with_on_overwrite`](Self::with_on_overwrite) says.
+    /// caller's session: if another session has changed them since, the event reports it, see
+    /// [`Event::overwrote`], or the append is refused, depending on
+    /// [`with_on_overwrite`](Self::with_on_overwrite).
     ///
     /// # Errors
     ///
@@ -133,8 +137,8 @@ impl SessionService {
         self.append_as(session, append).await
     }
 
-    /// Appends an event to a session in hand under conditions of the caller's choice, and brings
-    /// the session up to date. The session's incarnation is always expected.
+    /// Appends an event to a session that the caller holds, under conditions of the caller's
+    /// choice, and updates the session. The session's incarnation is always expected.
     ///
     /// # Errors
     ///
@@ -157,8 +161,8 @@ impl SessionService {
         Ok(event)
     }
 
-    /// Appends an event to whatever the session is now; returns the new version, or `None` for a
-    /// partial event, which is neither stored nor applied.
+    /// Appends an event to the current version of the session; returns the new version, or `None`
+    /// for a partial event, which is neither stored nor applied.
     ///
     /// # Errors
     ///
@@ -178,8 +182,8 @@ impl SessionService {
         }
     }
 
-    /// Appends an event to whatever the session is now, and tells all that is known of the commit.
-    /// Nothing is read before it or after it.
+    /// Appends an event to the current version of the session, and returns all that is known of the
+    /// commit. It needs no further read.
     ///
     /// # Errors
     ///
@@ -188,14 +192,14 @@ impl SessionService {
         self.commit(key, self.reduced(key.app(), append)?, Answer::default()).await
     }
 
-    /// Appends an event to whatever the session is now, and returns the session as of that commit,
-    /// with a window of its events up to it. For an event that was appended before, the version and
-    /// the changed values are those of the first time; everything else is current.
+    /// Appends an event to the current version of the session, and returns the session as of that
+    /// commit, with a window of its events up to it. For an event that was appended before, the
+    /// version and the changed values are those of the first time; everything else is current.
     ///
     /// # Errors
     ///
-    /// As [`append`](Self::append). An error after the event was committed is never reported: what
-    /// the answer needs is read before the commit, or in its transaction.
+    /// As [`append`](Self::append). No error can occur after the event was committed: what the
+    /// response needs is read before the commit, or in its transaction.
     pub async fn change(
         &self,
         key: &SessionKey,
@@ -225,7 +229,7 @@ impl SessionService {
         Ok(as_of(events, before, appended))
     }
 
-    /// The way to the store for every event of an existing session that a caller makes.
+    /// The path to the store for every event of an existing session that comes from a caller.
     pub(super) async fn commit(
         &self,
         key: &SessionKey,
@@ -235,8 +239,8 @@ impl SessionService {
         self.commit_checked(key, append, answer, self.checking(key.app())).await
     }
 
-    /// The one way to the store for every event of an existing session. Without a schema,
-    /// everything may be stored: what a session had before it may have again.
+    /// The single path to the store for every event of an existing session. Without a schema
+    /// nothing is checked: a rewind may restore state that the schema would refuse.
     pub(super) async fn commit_checked(
         &self,
         key: &SessionKey,
@@ -252,7 +256,7 @@ impl SessionService {
         let left_out = LeftOut::of(&event);
         self.complete(&mut event);
         let delta = prepared(&mut event, Notes::Refused, schema)?;
-        tell(&mut event, &overwrote);
+        report(&mut event, &overwrote);
         let changes_shared = (!delta.user.is_empty(), !delta.app.is_empty());
         let commit = Commit {
             key: key.clone(),
@@ -265,7 +269,7 @@ impl SessionService {
         };
         let appended = self.store.append(commit).await?;
         if !appended.is_known {
-            self.watchers.sessions.tell(|| key);
+            self.watchers.sessions.notify(|| key);
             self.shared_changed(key, changes_shared);
             self.overwrites.warn(key, &appended.event);
         } else if !appended.sent.as_ref().is_some_and(|sent| is_same(sent, left_out, &appended.event)) {
@@ -274,13 +278,13 @@ impl SessionService {
         Ok(appended)
     }
 
-    /// Tells watchers of shared state, of a session's user and application, that it changed.
+    /// Notifies watchers of the state of a session's user and application that it changed.
     pub(super) fn shared_changed(&self, key: &SessionKey, (user, app): (bool, bool)) {
         if user {
-            self.watchers.scopes.tell(|| ScopeKey::user_of(key));
+            self.watchers.scopes.notify(|| ScopeKey::user_of(key));
         }
         if app {
-            self.watchers.scopes.tell(|| ScopeKey::app_of(key));
+            self.watchers.scopes.notify(|| ScopeKey::app_of(key));
         }
         if user || app {
             self.trim_in_passing();
@@ -298,8 +302,8 @@ impl SessionService {
     }
 }
 
-/// Guards of the shared keys that an event sets or removes, with the values that the session in
-/// hand has.
+/// Guards of the shared keys that an event sets or removes, with the values in the caller's
+/// session.
 fn read_in_hand(session: &Session, event: &Event, on_overwrite: OnOverwrite) -> Guards {
     let mut guards = Guards::new(on_overwrite);
     for (key, change) in event.actions.state_delta.iter() {

@@ -8,8 +8,9 @@ use crate::error::SessionError;
 use crate::event::Event;
 use crate::key::check_event;
 
-/// Separates a delta by scope, without its `temp:` keys, if every key can be stored and read back
-/// under its name, and the schema allows it. Additions carry the bounds of the schema from here on.
+/// Splits a delta by scope, without its `temp:` keys. Checks that every key can be stored and read
+/// back under its name, and that the schema allows it. Additions carry the bounds of the schema
+/// from here on.
 pub(super) fn checked(delta: &Delta, schema: Option<&StateSchema>) -> Result<ScopedDelta, SessionError> {
     for (key, _) in delta.iter() {
         let (scope, name) = Scope::of(key);
@@ -44,8 +45,8 @@ fn without_temp(delta: &Delta) -> Cow<'_, Delta> {
 }
 
 /// How deep the items of an operation may be nested. A value has at most 200 levels, and the event
-/// tells an operation inside of four: the object of keys, the list of operations, the operation,
-/// and its list of items.
+/// stores an operation inside of four more: the object of keys, the list of operations, the
+/// operation, and its list of items.
 const DEEPEST_ITEM: usize = 196;
 
 /// Refuses operations that could not be read back from the event.
@@ -61,12 +62,12 @@ fn check_operations(delta: &Delta) -> Result<(), SessionError> {
     }
 }
 
-/// What is done about metadata that only a commit may write.
+/// How to treat metadata that only a commit may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Notes {
-    /// The event comes from a caller, who may not write it.
+    /// Refuse it: the event comes from a caller.
     Refused,
-    /// The event was committed before, and keeps it.
+    /// Keep it: the event was committed before.
     Kept,
 }
 
@@ -103,14 +104,14 @@ pub(super) fn prepared(
     checked(&event.actions.state_delta, schema)
 }
 
-/// Refuses an event with operations where nothing could compute them.
+/// Refuses an event with operations where they cannot be computed.
 pub(super) fn without_operations(event: &Event) -> Result<(), SessionError> {
     match event.actions.state_delta.operations().next() {
         None => Ok(()),
         Some((key, _)) => Err(invalid(
             event,
             &format!(
-                "it operates on the key {key:?}, and a session begins with what events came to; \
+                "it operates on the key {key:?}, and the events that a session is created with must hold results; \
                  operate in the initial state, or append the event"
             ),
         )),

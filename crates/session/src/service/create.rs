@@ -4,21 +4,23 @@ use sessile_state::{Delta, StateError};
 
 use super::SessionService;
 use super::check::{Notes, checked, prepared, without_operations};
-use crate::commit::Incarnation;
 use crate::error::SessionError;
 use crate::event::Event;
 use crate::key::SessionKey;
 use crate::session::Session;
-use crate::store::{EventWindow, NewSession, StateMap, apply};
+use crate::state_map::{StateMap, apply};
+use crate::stored_session::NewSession;
+use crate::version::Incarnation;
+use crate::window::EventWindow;
 
-/// A session to be.
+/// A session to be created.
 #[derive(Debug, Clone, Default)]
 pub struct CreateSession {
     /// The application.
     pub app: String,
     /// The user.
     pub user: String,
-    /// The session's id; one is made if it is blank or left out.
+    /// The session's id; one is generated if it is blank or left out.
     pub id: Option<String>,
     /// Initial state, keys with their prefixes; `temp:` keys are dropped. `user:` and `app:` keys
     /// may be operated on.
@@ -28,7 +30,7 @@ pub struct CreateSession {
 }
 
 impl CreateSession {
-    /// An empty session with an id that is made for it.
+    /// An empty session with a generated id.
     pub fn new(app: impl Into<String>, user: impl Into<String>) -> Self {
         Self { app: app.into(), user: user.into(), ..Self::default() }
     }
@@ -58,7 +60,7 @@ impl CreateSession {
 }
 
 impl SessionService {
-    /// Creates a session, its events and what they change, all or nothing.
+    /// Creates a session with its events and their changes, atomically.
     ///
     /// # Errors
     ///
@@ -91,14 +93,14 @@ impl SessionService {
                 return Ok(session);
             }
             match self.create_at(key.clone(), &new.state, new.events.clone()).await {
-                // Another caller was faster; the session is there, which is what was wanted.
+                // Another caller created the session concurrently, so it can be read now.
                 Err(SessionError::AlreadyExists { .. }) => {}
                 created => return created,
             }
         }
     }
 
-    /// The id of a session to be: one is made if it is blank or left out.
+    /// The id of a new session: one is generated if it is blank or left out.
     pub(super) fn id_or_new(&self, id: Option<&str>) -> String {
         match id.map(str::trim) {
             None | Some("") => self.ids.new_id(),

@@ -1,4 +1,4 @@
-//! What a session was, and how to get back to it.
+//! Earlier states of a session, and how to return to them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,17 +7,20 @@ use sessile_state::Delta;
 
 use super::SessionService;
 use super::append::Append;
-use crate::commit::{Answer, Expect, Incarnation, Since};
+use crate::commit::{Answer, Expect, Since};
 use crate::error::SessionError;
 use crate::event::{Event, EventActions};
 use crate::key::SessionKey;
 use crate::session::Session;
-use crate::store::{EventWindow, SessionEvent, StateMap, StoredSession, Version, apply};
+use crate::state_map::{StateMap, apply};
+use crate::stored_session::{SessionEvent, StoredSession};
+use crate::version::{Incarnation, Version};
+use crate::window::EventWindow;
 
 /// A rewind that is prepared: [`SessionService::prepare_rewind`].
 #[derive(Debug)]
 pub struct Rewind {
-    /// The versions of artifacts that the rewind saves, by name; its event tells them.
+    /// The versions of artifacts that the rewind saves, by name; its event lists them.
     pub artifact_delta: BTreeMap<String, i64>,
     stored: StoredSession,
     event: Event,
@@ -42,17 +45,17 @@ impl SessionService {
     ///
     /// # Errors
     ///
-    /// [`SessionError::NotFound`], or [`SessionError::NotInHistory`] if the session has not come to
-    /// that version yet.
+    /// [`SessionError::NotFound`], or [`SessionError::NotInHistory`] if the session has not reached
+    /// that version.
     pub async fn state_at(&self, key: &SessionKey, version: Version) -> Result<StateMap, SessionError> {
         let stored = self.whole(key).await?;
         check_version(&stored, version)?;
         Ok(fold(&stored, version))
     }
 
-    /// Takes back everything since an invocation began: appends one event after which the session's
-    /// own state is what it was before, initial state included. Nothing is deleted; application and
-    /// user state stay. Returns the session.
+    /// Undoes everything since an invocation began: appends one event after which the session's own
+    /// state is what it was before that invocation. Nothing is deleted; application and user state
+    /// stay. Returns the session.
     ///
     /// # Errors
     ///
@@ -63,8 +66,8 @@ impl SessionService {
         self.commit_rewind(rewind).await
     }
 
-    /// A [`rewind`](Self::rewind) that is not made yet, for whoever has more to take back than
-    /// state: artifacts, say. Nothing is written.
+    /// Prepares a [`rewind`](Self::rewind) without writing anything, for a caller that also has to
+    /// restore other things, such as artifacts.
     ///
     /// # Errors
     ///
@@ -89,7 +92,7 @@ impl SessionService {
         Ok(Rewind { stored, event, version, artifact_delta: BTreeMap::new() })
     }
 
-    /// Makes a rewind that was prepared. Returns the session.
+    /// Commits a prepared rewind. Returns the session.
     ///
     /// # Errors
     ///
@@ -107,12 +110,12 @@ impl SessionService {
     }
 
     /// A new session that begins as this one was at a version: the same initial state and the same
-    /// events up to it. Application and user state are shared as ever.
+    /// events up to it. Application and user state are shared between both.
     ///
     /// # Errors
     ///
-    /// [`SessionError::NotFound`]; [`SessionError::NotInHistory`] if the session has not come to
-    /// that version yet; [`SessionError::AlreadyExists`] if the new id is taken.
+    /// [`SessionError::NotFound`]; [`SessionError::NotInHistory`] if the session has not reached
+    /// that version; [`SessionError::AlreadyExists`] if the new id is taken.
     pub async fn fork(
         &self,
         key: &SessionKey,
@@ -123,7 +126,7 @@ impl SessionService {
         check_version(&stored, version)?;
         let new_key = SessionKey::new(key.app(), key.user(), &self.id_or_new(new_id))?;
         let events = stored.events.iter().filter(|event| event.version <= version);
-        let new = crate::store::NewSession {
+        let new = crate::stored_session::NewSession {
             key: new_key,
             incarnation: Incarnation::random(),
             time: self.clock.now(),

@@ -1,9 +1,8 @@
 use super::SessionService;
 use crate::error::SessionError;
 use crate::key::{check_app, check_user};
-use crate::page::Unreadable;
+use crate::page::{ListPlace, ListQuery, Unreadable};
 use crate::session::Session;
-use crate::store::{ListPlace, ListQuery};
 
 /// Which sessions are listed.
 #[derive(Debug, Clone, Default)]
@@ -14,7 +13,7 @@ pub struct ListSessions {
     pub user: Option<String>,
     /// At most this many on a page; 100 if it is zero.
     pub page_size: usize,
-    /// Where the page before ended.
+    /// The token of the previous page.
     pub page_token: Option<String>,
     /// The most recently changed first; otherwise last.
     pub newest_first: bool,
@@ -37,9 +36,9 @@ const MAX_PAGE_BYTES: usize = 16 << 20;
 impl SessionService {
     /// Lists sessions page by page, in the order of their last change.
     ///
-    /// A page ends early, and says where the next begins, when the states on it come to about 16
-    /// MiB as JSON. A session that cannot be read is among [`Page::unreadable`], and hides no
-    /// other.
+    /// A page ends early, with a token for the next one, when the states on it reach about 16 MiB
+    /// as JSON. A session that cannot be decoded is listed in [`Page::unreadable`], and does not
+    /// affect the others.
     ///
     /// # Errors
     ///

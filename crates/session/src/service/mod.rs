@@ -1,4 +1,4 @@
-//! The rules of sessions, held once.
+//! The rules of sessions, independent of the store.
 
 mod append;
 mod check;
@@ -18,6 +18,7 @@ mod watchers;
 mod write;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,11 +37,13 @@ pub use watch::Watch;
 pub use write::StateWrite;
 
 use crate::clock::{Clock, Ids, RandomIds, SystemClock};
-use crate::commit::{Expect, OnOverwrite};
+use crate::commit::Expect;
 use crate::error::SessionError;
+use crate::guard::OnOverwrite;
 use crate::key::SessionKey;
 use crate::session::Session;
-use crate::store::{EventWindow, Store};
+use crate::store::Store;
+use crate::window::EventWindow;
 use overwrites::Warnings;
 use retention::Trimming;
 use watchers::Watchers;
@@ -56,15 +59,26 @@ pub struct SessionService {
     poll_interval: Duration,
     /// How large the state of a scope may become, in bytes of JSON.
     max_scope_bytes: Option<usize>,
-    /// What happens when a write overwrites a value that its writer has not seen.
+    /// What happens when a write overwrites a value that its writer has not read.
     on_overwrite: OnOverwrite,
-    /// What was warned about already.
+    /// The overwrites that were logged already.
     overwrites: Arc<Warnings>,
-    /// What may be stored, by application; whatever is stored in applications that have none.
+    /// What may be stored, by application; an application without a schema may store anything.
     schemas: Arc<BTreeMap<String, Arc<StateSchema>>>,
-    /// How long changes of shared state are kept; `None` is for ever.
+    /// How long changes of shared state are kept; `None` means forever.
     history_kept: Option<Duration>,
     trimming: Arc<Trimming>,
+}
+
+impl fmt::Debug for SessionService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionService")
+            .field("poll_interval", &self.poll_interval)
+            .field("max_scope_bytes", &self.max_scope_bytes)
+            .field("on_overwrite", &self.on_overwrite)
+            .field("history_kept", &self.history_kept)
+            .finish_non_exhaustive()
+    }
 }
 
 impl SessionService {
@@ -73,7 +87,7 @@ impl SessionService {
         Self::over(Arc::new(store))
     }
 
-    /// Sessions in a store that others use too.
+    /// Sessions in a shared store.
     pub fn over(store: Arc<dyn Store>) -> Self {
         Self {
             store,
@@ -112,32 +126,32 @@ impl SessionService {
     }
 
     /// With a limit for the state of each scope: the bytes of its names, and of its values as JSON
-    /// without spaces. A commit after which a scope would be larger is refused, unless it does not
-    /// let the scope grow.
+    /// without spaces. A commit that would exceed it is refused, unless it does not increase the
+    /// size of the scope.
     #[must_use]
     pub fn with_max_scope_bytes(mut self, limit: usize) -> Self {
         self.max_scope_bytes = Some(limit);
         self
     }
 
-    /// With this answer to writes that overwrite a value that their writer has not seen: they are
-    /// reported in their event, or refused. It is the default of [`append`](Self::append) and of
-    /// the runners on this service.
+    /// How to treat writes that overwrite a value that their writer has not read: they are reported
+    /// in their event, or refused. It is the default of [`append`](Self::append) and of the runners
+    /// on this service.
     #[must_use]
     pub fn with_on_overwrite(mut self, on_overwrite: OnOverwrite) -> Self {
         self.on_overwrite = on_overwrite;
         self
     }
 
-    /// What happens when a write overwrites a value that its writer has not seen.
+    /// What happens when a write overwrites a value that its writer has not read.
     pub fn on_overwrite(&self) -> OnOverwrite {
         self.on_overwrite
     }
 
     /// With a schema for the state of an application, in the place of one that it had. Every change
     /// of that state through this service is checked: by append, change, transact and write, in
-    /// runs and live sessions, at creation. What is brought back as it was (restore, fork, rewind)
-    /// is not.
+    /// runs and live sessions, at creation. State that is restored (by restore, fork and rewind) is
+    /// not checked.
     ///
     /// ```
     /// use serde_json::json;
@@ -172,8 +186,8 @@ impl SessionService {
     }
 
     /// With a history of shared state that is kept this long, 90 days by default; `None` keeps it
-    /// for ever. Only the newest change of each scope always stays. A request id is known as long
-    /// as its change is kept.
+    /// forever. The newest change of each scope is never removed. A request id is recognized as
+    /// long as its change is kept.
     #[must_use]
     pub fn with_history_kept(mut self, kept: Option<Duration>) -> Self {
         self.history_kept = kept;
@@ -199,12 +213,12 @@ impl SessionService {
     ///
     /// # Errors
     ///
-    /// [`SessionError::Corrupt`] if a row cannot be understood; the store's own errors.
+    /// [`SessionError::Corrupt`] if a row cannot be decoded; the store's own errors.
     pub async fn get(&self, key: &SessionKey, window: EventWindow) -> Result<Option<Session>, SessionError> {
         Ok(self.store.get(key, window).await?.map(Session::from))
     }
 
-    /// Removes a session and its events; application and user state stay. Tells whether there was
+    /// Removes a session and its events; application and user state stay. Returns whether there was
     /// one.
     ///
     /// # Errors
@@ -213,13 +227,13 @@ impl SessionService {
     /// one.
     pub async fn delete(&self, key: &SessionKey, expect: Expect) -> Result<bool, SessionError> {
         let deleted = self.store.delete(key, expect).await?;
-        self.watchers.sessions.tell(|| key);
+        self.watchers.sessions.notify(|| key);
         Ok(deleted)
     }
 
-    /// Commits what was handed over, and ends the store: connections are closed, a SQLite file is
-    /// folded into one file. All clones of the service use the same store, so none of them can be
-    /// used afterwards.
+    /// Finishes pending commits and closes the store: connections are closed, and a SQLite database
+    /// is merged into a single file. All clones of the service use the same store, so none of them
+    /// can be used afterwards.
     ///
     /// # Errors
     ///

@@ -1,11 +1,11 @@
-//! Writes that overwrote a value that their writer had not seen.
+//! Lost updates: writes that overwrote a value that their writer had not read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use sessile_state::SharedValue;
 
-use crate::evaluate::told;
+use crate::evaluate::overwrite_report;
 use crate::event::{Event, OVERWROTE, json_of};
 use crate::key::SessionKey;
 
@@ -21,23 +21,24 @@ pub struct Overwrote {
 /// What was overwritten, by key; several writers of one event may overwrite the same key.
 pub type Overwrites = BTreeMap<String, Vec<Overwrote>>;
 
-/// Notes in an event what its writers overwrote: an object for one, a list of objects for several.
-pub(super) fn tell(event: &mut Event, overwrote: &Overwrites) {
+/// Records in an event what its writers overwrote: an object for one, a list of objects for
+/// several.
+pub(super) fn report(event: &mut Event, overwrote: &Overwrites) {
     if overwrote.is_empty() {
         return;
     }
-    let told = overwrote.iter().map(|(key, all)| {
+    let reports = overwrote.iter().map(|(key, all)| {
         let mut all: Vec<SharedValue> =
-            all.iter().map(|one| told(one.read.as_ref(), one.found.as_ref())).collect();
-        let told = if all.len() == 1 { all.remove(0) } else { json_of(&all) };
-        (key, told)
+            all.iter().map(|one| overwrite_report(one.read.as_ref(), one.found.as_ref())).collect();
+        let report = if all.len() == 1 { all.remove(0) } else { json_of(&all) };
+        (key, report)
     });
-    let told = json_of(&told.collect::<BTreeMap<_, _>>());
-    event.extras.custom_metadata.get_or_insert_default().insert(OVERWROTE.to_owned(), told);
+    let reports = json_of(&reports.collect::<BTreeMap<_, _>>());
+    event.extras.custom_metadata.get_or_insert_default().insert(OVERWROTE.to_owned(), reports);
 }
 
-/// The keys that were warned about: one warning for each key of an application is enough to find
-/// the code.
+/// The keys that were logged: one warning for each key of an application is enough to find the
+/// code.
 #[derive(Debug, Default)]
 pub(super) struct Warnings(Mutex<BTreeSet<(String, String)>>);
 
@@ -54,7 +55,7 @@ impl Warnings {
             }
             tracing::warn!(
                 key, %session, event = event.id,
-                "the state key {key:?} was overwritten with a value computed from an older one; the event tells both \
+                "the state key {key:?} was overwritten with a value computed from an older one; the event has both \
                  in its custom metadata, under \"{OVERWROTE}\"; use `add`, `append`, `union` or a transaction to lose \
                  nothing, or `OnOverwrite::Refuse` to refuse such writes (further ones of this key are not logged)"
             );

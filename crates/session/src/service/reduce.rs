@@ -1,16 +1,16 @@
-//! Writes of keys with a reducer that say what they were computed from.
+//! Turns guarded writes of keys with a reducer into operations.
 
 use sessile_state::{Change, Delta, Scope, StateSchema};
 
 use super::SessionService;
 use super::append::Append;
-use crate::commit::Guards;
 use crate::error::SessionError;
+use crate::guard::Guards;
 
 impl SessionService {
-    /// An append with operations in the place of what it sets of keys that have a reducer in the
-    /// schema of the application and that it says the value of from before. The operation needs no
-    /// guard: it loses nothing.
+    /// Replaces sets by operations, for keys that have a reducer in the application's schema and a
+    /// guard, which holds the value before. The guard is removed: an operation cannot lose an
+    /// update.
     pub(super) fn reduced(&self, app: &str, mut append: Append) -> Result<Append, SessionError> {
         if let Some(schema) = self.schema(app) {
             reduce(schema, &mut append.event.actions.state_delta, &mut append.guards, str::to_owned)?;
@@ -18,7 +18,7 @@ impl SessionService {
         Ok(append)
     }
 
-    /// The same of changes of one scope, whose keys are without their prefix.
+    /// The same for changes of one scope, whose keys are without their prefix.
     pub(super) fn reduced_in(
         &self,
         app: &str,
@@ -33,7 +33,7 @@ impl SessionService {
     }
 }
 
-/// `full` makes the key that the schema knows of the one that the delta has.
+/// `full` converts a key of the delta into the key that the schema declares.
 fn reduce(
     schema: &StateSchema,
     delta: &mut Delta,

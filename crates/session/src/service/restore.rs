@@ -3,17 +3,18 @@ use std::sync::Arc;
 
 use super::SessionService;
 use super::check::{Notes, checked, prepared, without_operations};
-use crate::commit::Incarnation;
 use crate::error::SessionError;
 use crate::event::Event;
 use crate::key::SessionKey;
 use crate::session::Session;
-use crate::store::{NewSession, StateMap};
+use crate::state_map::StateMap;
+use crate::stored_session::NewSession;
+use crate::version::Incarnation;
 
-/// A session that was elsewhere before, as it was.
+/// A session from another store or a backup.
 #[derive(Debug, Clone)]
 pub struct RestoreSession {
-    /// Where it will be.
+    /// Its address.
     pub key: SessionKey,
     /// When it was made, in Unix seconds.
     pub time: f64,
@@ -24,9 +25,9 @@ pub struct RestoreSession {
 }
 
 impl SessionService {
-    /// Brings a session back with its whole history, all or nothing. What its events once changed
-    /// of application and user state is not changed again: others may have changed it since. Its
-    /// state is kept as it was, also where the application's schema would not allow it now.
+    /// Restores a session with its whole history, atomically. The changes of application and user
+    /// state in its events are not applied again, because that state may have changed since. Its
+    /// own state is not checked against the application's schema.
     ///
     /// # Errors
     ///
@@ -38,7 +39,7 @@ impl SessionService {
         let RestoreSession { key, time, initial, events } = old;
         let shared = checked(&initial.clone().into_iter().collect(), None)?;
         if let Some((name, _)) = shared.app.iter().chain(shared.user.iter()).next() {
-            let reason = "the session's own state has no keys of other scopes".to_owned();
+            let reason = "the session's own state cannot hold keys of other scopes".to_owned();
             return Err(SessionError::InvalidState { key: name.to_owned(), reason });
         }
         let mut ids = HashSet::new();

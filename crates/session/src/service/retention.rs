@@ -5,19 +5,19 @@ use std::time::Duration;
 
 use super::SessionService;
 use crate::error::SessionError;
-use crate::scope_write::ScopeKey;
+use crate::key::ScopeKey;
 use crate::store::TrimmedChanges;
 
-/// How long changes of shared state are kept, unless a service is told otherwise.
+/// How long changes of shared state are kept by default.
 pub(super) const KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
 
-/// How many scopes a step looks at, and how many changes it removes at most.
+/// How many scopes a step visits, and how many changes it removes at most.
 const STEP: usize = 500;
 
 /// How many seconds are between two steps, unless there was more to remove than one step may.
 const PAUSE: f64 = 60.0;
 
-/// Where trimming is. Every service goes its own round; two that meet find nothing to do.
+/// The progress of trimming. Every service trims independently; concurrent steps are harmless.
 #[derive(Debug, Default)]
 pub(super) struct Trimming {
     place: Mutex<Place>,
@@ -33,12 +33,12 @@ struct Place {
 
 impl SessionService {
     /// Removes all changes of shared state that are older than they are kept, in small steps; the
-    /// newest of each scope stays. Tells how many rows of the history were removed. A service does
-    /// this by itself, a step at a time, while it changes shared state.
+    /// newest of each scope stays. Returns how many rows of the history were removed. A service
+    /// does this automatically, one step at a time, while it changes shared state.
     ///
     /// # Errors
     ///
-    /// Those of the store. What was removed until then is removed.
+    /// Those of the store. Changes that were removed before the error stay removed.
     pub async fn trim_history(&self) -> Result<usize, SessionError> {
         let Some(before) = self.kept_since() else { return Ok(0) };
         let (mut removed, mut after) = (0, None);
@@ -71,15 +71,15 @@ impl SessionService {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let service = self.clone();
         runtime.spawn(async move {
-            // A step that fails removed nothing that must stay, and the next one begins at the same
-            // place.
+            // A failed step is harmless: it removed only what may be removed, and the next one
+            // starts at the same position.
             if let Ok(step) = service.store.trim_changes(before, after.as_ref(), STEP).await {
                 service.trimming.went(step, now);
             }
         });
     }
 
-    /// The time before which changes are removed; `None` if they are kept for ever.
+    /// The time before which changes are removed; `None` if they are kept forever.
     fn kept_since(&self) -> Option<f64> {
         self.history_kept.map(|kept| self.clock.now() - kept.as_secs_f64())
     }

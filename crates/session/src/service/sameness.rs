@@ -1,11 +1,11 @@
-//! Whether an event that is sent again is the one that is stored.
+//! Idempotence: whether an event that is sent again is the one that is stored.
 
 use sessile_state::same_json;
 
 use crate::event::Event;
 
-/// The fields that the caller left out and the service filled in. They are not compared: a retry
-/// gets other ones.
+/// The fields that the caller left out and the service filled in. They are not compared, because a
+/// retry gets new ones.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LeftOut {
     timestamp: bool,
@@ -18,8 +18,8 @@ impl LeftOut {
     }
 }
 
-/// Whether the events mean the same: what they were to do is equal, or the one that is sent says
-/// itself what the stored one came to.
+/// Whether the events are equivalent: their intent is equal, or the one that is sent holds the
+/// results of the stored one.
 ///
 /// Numbers are compared by value, because not every database keeps their spelling.
 pub(super) fn is_same(sent: &Event, left_out: LeftOut, stored: &Event) -> bool {

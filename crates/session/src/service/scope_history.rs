@@ -1,13 +1,16 @@
-//! The history of shared state: who changed what, and what the state was.
+//! The history of shared state: the changes with their authors, and the state at earlier versions.
 
 use std::sync::Arc;
 
 use super::SessionService;
 use super::write::check_scope;
 use crate::error::{SessionError, doing};
+use crate::key::ScopeKey;
 use crate::scope_change::ScopeChange;
-use crate::scope_write::{ScopeKey, ScopeState};
-use crate::store::{ChangeWindow, StateMap, Version};
+use crate::scope_write::ScopeState;
+use crate::state_map::StateMap;
+use crate::version::Version;
+use crate::window::ChangeWindow;
 
 /// A part of the history of shared state, newest first.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -33,8 +36,8 @@ impl Default for HistoryPage {
     }
 }
 
-/// How many changes are read at once, and how many are looked at for one page. A page of the
-/// changes of one key may thus be short, or empty, and not be the last.
+/// How many changes are read at once, and how many are scanned for one page. A page of the changes
+/// of one key may therefore be short or empty without being the last.
 const READ_AT_ONCE: usize = 500;
 const MOST_LOOKED_AT: usize = 10_000;
 
@@ -91,12 +94,12 @@ impl SessionService {
         }
     }
 
-    /// What shared state was at a version, computed backwards from what it is now. Keys are without
-    /// their prefix.
+    /// Shared state at an earlier version, computed backwards from the current state. Keys are
+    /// without their prefix.
     ///
     /// # Errors
     ///
-    /// [`SessionError::NotInScopeHistory`] if the scope has not come to that version yet, or if the
+    /// [`SessionError::NotInScopeHistory`] if the scope has not reached that version, or if the
     /// history does not reach back to it; [`SessionError::InvalidId`]; the store's own errors.
     pub async fn scope_state_at(&self, scope: &ScopeKey, version: Version) -> Result<StateMap, SessionError> {
         let ScopeState { version: newest, state } = self.scope_state(scope).await?;

@@ -1,6 +1,7 @@
 //! Watching shared state.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,19 +11,21 @@ use tokio::sync::Notify;
 use super::SessionService;
 use super::watchers::Watchers;
 use crate::error::SessionError;
+use crate::key::ScopeKey;
 use crate::scope_change::ScopeChange;
-use crate::scope_write::ScopeKey;
-use crate::store::{ChangeWindow, Store, Version};
+use crate::store::Store;
+use crate::version::Version;
+use crate::window::ChangeWindow;
 
 /// The changes of the state of an application or a user, one after the other, each after its commit
-/// and in the order of versions, whichever program made it. Changes that are no longer kept are
-/// passed over.
+/// and in the order of versions, including those of other programs. Changes that are no longer kept
+/// are skipped.
 pub struct ScopeWatch {
     scope: ScopeKey,
     store: Arc<dyn Store>,
-    /// The last version that was handed out.
+    /// The last version that was returned.
     seen: Version,
-    /// Read from the store and not handed out yet.
+    /// Changes that were read from the store and not returned yet.
     ready: VecDeque<ScopeChange>,
     poll_interval: Duration,
     notify: Arc<Notify>,
@@ -33,17 +36,17 @@ pub struct ScopeWatch {
 const READ_AT_ONCE: usize = 100;
 
 impl SessionService {
-    /// Watches the state of a user from after a version on.
+    /// Watches the state of a user, starting after a version.
     pub fn watch_user(&self, app: &str, user: &str, after: Version) -> ScopeWatch {
         self.watch_scope(ScopeKey::User(app.to_owned(), user.to_owned()), after)
     }
 
-    /// Watches the state of an application from after a version on.
+    /// Watches the state of an application, starting after a version.
     pub fn watch_app(&self, app: &str, after: Version) -> ScopeWatch {
         self.watch_scope(ScopeKey::App(app.to_owned()), after)
     }
 
-    /// Watches shared state from after a version on.
+    /// Watches shared state, starting after a version.
     pub fn watch_scope(&self, scope: ScopeKey, after: Version) -> ScopeWatch {
         ScopeWatch {
             notify: self.watchers.scopes.enter(&scope),
@@ -57,8 +60,15 @@ impl SessionService {
     }
 }
 
+impl fmt::Debug for ScopeWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("ScopeWatch");
+        shown.field("scope", &self.scope).field("seen", &self.seen).finish_non_exhaustive()
+    }
+}
+
 impl ScopeWatch {
-    /// The next change. Without one it waits: shared state has no end, also if its row is deleted.
+    /// Waits for the next change. A watch of shared state never ends, even if its row is deleted.
     ///
     /// # Errors
     ///
@@ -69,18 +79,18 @@ impl ScopeWatch {
                 self.seen = change.version;
                 return Ok(change);
             }
-            // Listening begins before the store is read, so that no commit falls in between.
+            // Subscribe before reading the store, so that no commit in between is missed.
             let notify = self.notify.clone();
-            let told = notify.notified();
-            tokio::pin!(told);
-            told.as_mut().enable();
+            let notified = notify.notified();
+            tokio::pin!(notified);
+            notified.as_mut().enable();
             let window =
                 ChangeWindow { after: self.seen, oldest_first: true, ..ChangeWindow::newest(READ_AT_ONCE) };
             self.ready = self.store.scope_changes(&self.scope, window).await?.into();
             if self.ready.is_empty() {
-                // It looks again when it is notified, and after a while: other programs notify no
-                // one here.
-                drop(tokio::time::timeout(self.poll_interval, told).await);
+                // Read again after a notification, and after the poll interval: commits of other
+                // processes send no notification here.
+                drop(tokio::time::timeout(self.poll_interval, notified).await);
             }
         }
     }

@@ -5,22 +5,24 @@ use sessile_state::{Reads, State};
 use super::SessionService;
 use super::append::Append;
 use super::check::checked;
-use crate::commit::{Answer, Expect, Guards, OnOverwrite};
+use crate::commit::{Answer, Expect};
 use crate::error::{BoxError, SessionError};
 use crate::event::Event;
+use crate::guard::{Guards, OnOverwrite};
 use crate::key::SessionKey;
 use crate::session::Session;
-use crate::store::{EventWindow, Version};
+use crate::version::Version;
+use crate::window::EventWindow;
 
-/// How often a transaction is tried before the conflict is reported.
+/// How many attempts a transaction has before the conflict is reported.
 const ATTEMPTS: u32 = 10_000;
 
 impl SessionService {
-    /// Reads the newest state, lets `change` compute on it, and commits what it changed as one
-    /// event; if what it read has changed meanwhile, again. Returns what `change` returned, and
-    /// the session's version.
+    /// Runs an optimistic transaction: reads the newest state, lets `change` compute on it, and
+    /// commits the changes as one event. If a value that it read has changed meanwhile, it retries.
+    /// Returns what `change` returned, and the session's version.
     ///
-    /// `change` may run many times. It sees the session's own keys, and those of its user and
+    /// `change` may run several times. It sees the session's own keys, and those of its user and
     /// application; the keys that it read must be unchanged at the commit, and other keys do not
     /// matter. If it changes nothing, nothing is committed.
     ///
@@ -66,8 +68,8 @@ impl SessionService {
         }
     }
 
-    /// Reads a session for one try of a transaction, see [`transact`](Self::transact), which most
-    /// callers want.
+    /// Reads a session for one attempt of a transaction. Most callers should use
+    /// [`transact`](Self::transact).
     ///
     /// # Errors
     ///
@@ -80,7 +82,7 @@ impl SessionService {
     }
 }
 
-/// One try of a transaction: a state as it is stored, and what is computed from it.
+/// One attempt of a transaction: a state as it is stored, and the changes computed from it.
 #[derive(Debug)]
 pub struct Attempt {
     session: Session,
@@ -88,7 +90,7 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// The state to read and change. It notes what is read.
+    /// The state to read and change. It tracks what is read.
     pub fn state(&self) -> &State {
         &self.view
     }
@@ -106,7 +108,7 @@ impl Attempt {
     /// [`SessionError::InvalidState`] if a change cannot be stored.
     pub fn append(&self, mut event: Event) -> Result<Option<Append>, SessionError> {
         let delta = self.view.delta();
-        let stored = checked(&delta, None)?; // the commit asks the schema
+        let stored = checked(&delta, None)?; // the commit checks the schema
         if stored.app.is_empty() && stored.user.is_empty() && stored.session.is_empty() {
             return Ok(None);
         }
@@ -116,16 +118,16 @@ impl Attempt {
     }
 }
 
-/// Pauses between the tries of something that other writers got in the way of: random, and longer
-/// the more often it went wrong, so that rivals do not meet again.
+/// Exponential backoff with jitter between retries after a conflict, so that competing writers do
+/// not collide again.
 #[derive(Debug, Default)]
 pub struct Backoff {
     attempts: u32,
 }
 
 impl Backoff {
-    /// Waits before the next try; `false` if there were too many, and the conflict is to be
-    /// reported.
+    /// Waits before the next attempt; `false` if there were too many, and the caller should report
+    /// the conflict.
     pub async fn pause(&mut self) -> bool {
         if self.attempts >= ATTEMPTS {
             return false;
@@ -139,7 +141,7 @@ impl Backoff {
 }
 
 /// What must be stored: the session that was read; and if all keys were listed, the versions of all
-/// scopes, because a key that was added would have been listed too.
+/// scopes, because a key that was added since would have been listed too.
 fn expected(session: &Session, reads: &Reads) -> Expect {
     match reads.is_everything() {
         true => session.versions(),
@@ -147,7 +149,7 @@ fn expected(session: &Session, reads: &Reads) -> Expect {
     }
 }
 
-/// The values that were read, by key. Writers of other keys are not in the way.
+/// Guards for the values that were read. Writers of other keys do not conflict.
 fn guards(reads: &Reads) -> Guards {
     let mut guards = Guards::new(OnOverwrite::Refuse);
     for (key, read) in reads.iter() {

@@ -1,4 +1,5 @@
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,21 +8,23 @@ use tokio::sync::Notify;
 
 use super::SessionService;
 use super::watchers::Watchers;
-use crate::commit::Incarnation;
 use crate::error::SessionError;
 use crate::key::SessionKey;
-use crate::store::{EventWindow, SessionEvent, Store, Version};
+use crate::store::Store;
+use crate::stored_session::SessionEvent;
+use crate::version::{Incarnation, Version};
+use crate::window::EventWindow;
 
 /// The changes of a session, one event after the other, each after its commit and in the order of
-/// versions, whichever process made it.
+/// versions, including those of other processes.
 pub struct Watch {
     key: SessionKey,
     store: Arc<dyn Store>,
-    /// The last version that was handed out.
+    /// The last version that was returned.
     seen: Version,
-    /// Which session is watched: another one that gets its address later is not.
+    /// Which session is watched; a later one with the same address is not.
     incarnation: Option<Incarnation>,
-    /// Read from the store and not handed out yet.
+    /// Events that were read from the store and not returned yet.
     ready: VecDeque<SessionEvent>,
     poll_interval: Duration,
     notify: Arc<Notify>,
@@ -29,8 +32,8 @@ pub struct Watch {
 }
 
 impl SessionService {
-    /// Watches a session from after a version on. The session that has this address at the first
-    /// look is watched.
+    /// Watches a session, starting after a version. It is the session that has this address at the
+    /// first read.
     pub fn watch(&self, key: &SessionKey, after: Version) -> Watch {
         Watch {
             key: key.clone(),
@@ -45,16 +48,22 @@ impl SessionService {
     }
 }
 
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch").field("key", &self.key).field("seen", &self.seen).finish_non_exhaustive()
+    }
+}
+
 impl Watch {
-    /// Watches this session only, even if it was deleted before the first look.
+    /// Watches this session only, even if it was deleted before the first read.
     #[must_use]
     pub fn of(mut self, incarnation: Incarnation) -> Self {
         self.incarnation = Some(incarnation);
         self
     }
 
-    /// The next change; `None` when the session was deleted, also if another one was created in its
-    /// place.
+    /// Waits for the next change; `None` when the session was deleted, even if another one was
+    /// created under its address.
     ///
     /// # Errors
     ///
@@ -65,11 +74,11 @@ impl Watch {
                 self.seen = event.version;
                 return Ok(Some(event));
             }
-            // Listening begins before the store is read, so that no commit falls in between.
+            // Subscribe before reading the store, so that no commit in between is missed.
             let notify = self.notify.clone();
-            let told = notify.notified();
-            tokio::pin!(told);
-            told.as_mut().enable();
+            let notified = notify.notified();
+            tokio::pin!(notified);
+            notified.as_mut().enable();
             let window = EventWindow::after_version(self.seen);
             let Some(stored) = self.store.get(&self.key, window).await? else { return Ok(None) };
             if *self.incarnation.get_or_insert(stored.incarnation) != stored.incarnation {
@@ -77,9 +86,9 @@ impl Watch {
             }
             self.ready = Arc::unwrap_or_clone(stored.events).into();
             if self.ready.is_empty() {
-                // It looks again when it is notified, and after a while: commits of other processes
-                // notify no one here.
-                drop(tokio::time::timeout(self.poll_interval, told).await);
+                // Read again after a notification, and after the poll interval: commits of other
+                // processes send no notification here.
+                drop(tokio::time::timeout(self.poll_interval, notified).await);
             }
         }
     }

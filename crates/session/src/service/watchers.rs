@@ -1,5 +1,5 @@
-//! The watchers of this process, which are told of each commit at once. Those of other processes
-//! look now and then.
+//! The watchers of this process, which are notified of each commit. Watchers in other processes
+//! poll.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -8,10 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::key::SessionKey;
-use crate::scope_write::ScopeKey;
+use crate::key::{ScopeKey, SessionKey};
 
-/// Who is told of commits in this process.
+/// The watchers to notify of commits in this process.
 #[derive(Default)]
 pub(super) struct Watchers {
     pub(super) sessions: WatcherTable<SessionKey>,
@@ -21,8 +20,7 @@ pub(super) struct Watchers {
 /// The watchers of sessions, or of shared state, by what they watch.
 pub(super) struct WatcherTable<K> {
     by_key: Mutex<HashMap<K, Arc<Notify>>>,
-    /// Whether there was ever a watcher. Until then commits need not wait for each other at the
-    /// table.
+    /// Whether there was ever a watcher. Until then commits do not have to lock the table.
     is_used: AtomicBool,
 }
 
@@ -33,11 +31,11 @@ impl<K> Default for WatcherTable<K> {
 }
 
 impl<K: Eq + Hash + Clone> WatcherTable<K> {
-    /// Tells all watchers of this key that it changed. The key is made only if there were ever
-    /// watchers.
-    pub(super) fn tell<B: std::borrow::Borrow<K>>(&self, key: impl FnOnce() -> B) {
-        // A watcher enters the table before it reads the store. If it is not seen here, it reads
-        // what was committed.
+    /// Notifies all watchers of this key that it changed. The key is built only if there ever was a
+    /// watcher.
+    pub(super) fn notify<B: std::borrow::Borrow<K>>(&self, key: impl FnOnce() -> B) {
+        // A watcher enters the table before it reads the store. One that is not seen here will
+        // therefore read the new commit.
         if !self.is_used.load(Ordering::SeqCst) {
             return;
         }
@@ -51,7 +49,7 @@ impl<K: Eq + Hash + Clone> WatcherTable<K> {
         self.table().entry(key.clone()).or_default().clone()
     }
 
-    /// Forgets a key that has no other watcher: the table and the leaving watcher hold the last two
+    /// Removes a key that has no other watcher: the table and the leaving watcher hold the last two
     /// references.
     pub(super) fn leave(&self, key: &K, notify: &Arc<Notify>) {
         let mut table = self.table();

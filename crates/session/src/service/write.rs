@@ -1,4 +1,4 @@
-//! The state that sessions share, without a session.
+//! Reading and writing the state that sessions share, without a session.
 
 use std::sync::Arc;
 
@@ -6,11 +6,12 @@ use sessile_state::{Change, Delta, Scope, StateSchema, same_json};
 
 use super::SessionService;
 use super::check::checked;
-use crate::commit::Guards;
 use crate::error::SessionError;
-use crate::key::{check_app, check_event, check_user};
-use crate::scope_write::{ScopeKey, ScopeState, ScopeWrite, ScopeWritten};
-use crate::store::{StateMap, Version};
+use crate::guard::Guards;
+use crate::key::{ScopeKey, check_app, check_event, check_user};
+use crate::scope_write::{ScopeState, ScopeWrite, ScopeWritten};
+use crate::state_map::StateMap;
+use crate::version::Version;
 
 /// A change of the state that sessions share.
 #[derive(Debug, Clone)]
@@ -21,18 +22,18 @@ pub struct StateWrite {
     pub delta: Delta,
     /// The version that must be stored for it to be committed.
     pub expect: Option<Version>,
-    /// The values that the changes were computed from; keys are without their prefix. What guards
-    /// that report find is in the answer and in the history of the scope.
+    /// The values that the changes were computed from; keys are without their prefix. Reports of
+    /// guards are in the result and in the history of the scope.
     pub guards: Guards,
-    /// Makes the write idempotent: a second one with this id changes nothing, and answers what the
-    /// first did. One is made if it is left out.
+    /// Makes the write idempotent: a second one with this id changes nothing, and returns the
+    /// result of the first. One is generated if it is left out.
     pub request: Option<String>,
-    /// Who writes, for the history of the scope.
+    /// The author, for the history of the scope.
     pub principal: Option<String>,
 }
 
 impl StateWrite {
-    /// A change that is made whatever is stored.
+    /// A change without conditions.
     #[track_caller]
     pub fn new(scope: ScopeKey, delta: impl Into<Delta>) -> Self {
         let (expect, request, principal) = (None, None, None);
@@ -142,7 +143,7 @@ impl SessionService {
             return Err(SessionError::RequestConflict { scope: sent.scope, request: sent.request });
         }
         if written.known.is_none() {
-            self.watchers.scopes.tell(|| &sent.scope);
+            self.watchers.scopes.notify(|| &sent.scope);
             self.trim_in_passing();
         }
         Ok(ScopeWritten { state: folded(written.state, scope), ..written })
@@ -174,8 +175,8 @@ fn checked_in(scope: Scope, delta: &Delta, schema: Option<&StateSchema>) -> Resu
     Ok(if scope == Scope::App { checked.app } else { checked.user })
 }
 
-/// Whether two writes were meant to change the same. Numbers are compared by value, because not
-/// every database keeps their spelling.
+/// Whether two writes have the same intent. Numbers are compared by value, because not every
+/// database keeps their spelling.
 fn is_same(one: &Delta, other: &Delta) -> bool {
     match (serde_json::to_string(one), serde_json::to_string(other)) {
         (Ok(one), Ok(other)) => same_json(&one, &other),

@@ -32,7 +32,7 @@ pub enum TemplateError {
     },
 
     /// The template names an artifact, and it is rendered where there are none.
-    #[error("the placeholder at {position} needs the artifact `{name}`, and no artifacts are at hand here")]
+    #[error("the placeholder at {position} needs the artifact `{name}`, and no artifacts are available here")]
     NoArtifacts {
         /// The artifact's name.
         name: String,

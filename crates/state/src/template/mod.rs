@@ -119,7 +119,7 @@ pub struct Checked {
 }
 
 impl Template {
-    /// Parses a text. Every text is a template: what is no placeholder stays as it is, and
+    /// Parses a text. Every text is a valid template: what is not a placeholder stays as it is, and
     /// [`ignored`](Self::ignored) lists it.
     pub fn parse(source: impl Into<String>) -> Self {
         let source = source.into();

@@ -7,7 +7,7 @@ use crate::scope::Scope;
 
 const BRACES: [char; 2] = ['{', '}'];
 
-/// The pieces of a text, and what looked like a placeholder and is none.
+/// The pieces of a text, and what looked like a placeholder but is not one.
 pub(super) fn parse(source: &str) -> (Vec<Piece>, Vec<Ignored>) {
     let mut parser = Parser {
         source,

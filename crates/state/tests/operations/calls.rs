@@ -175,27 +175,27 @@ fn refusals_say_what_is_there_and_what_to_do() {
     for view in [state.clone(), state.with_delta_tracking()] {
         refused(
             view.try_add("text", 1),
-            "cannot change state key `text`: it holds a string, and `add` needs a number; set it to a number first, or set the new value whole",
+            "cannot change state key `text`: it holds a string, and `add` needs a number; set it to a number first, or replace the whole value",
         );
         refused(
             view.try_append("map", [1]),
-            "cannot change state key `map`: it holds an object, and `append` needs a list; set it to a list first, or set the new value whole",
+            "cannot change state key `map`: it holds an object, and `append` needs a list; set it to a list first, or replace the whole value",
         );
         refused(
             view.try_union("n", [1]),
-            "cannot change state key `n`: it holds a number, and `union` needs a list; set it to a list first, or set the new value whole",
+            "cannot change state key `n`: it holds a number, and `union` needs a list; set it to a list first, or replace the whole value",
         );
         refused(
             view.try_union("list", json!({"a": 1})),
-            "cannot change state key `list`: it holds an array, and `union` needs an object; set it to an object first, or set the new value whole",
+            "cannot change state key `list`: it holds an array, and `union` needs an object; set it to an object first, or replace the whole value",
         );
         refused(
             view.try_add("null", 1),
-            "cannot change state key `null`: it holds null, and `add` needs a number; set it to a number first, or set the new value whole",
+            "cannot change state key `null`: it holds null, and `add` needs a number; set it to a number first, or replace the whole value",
         );
         refused(
             view.try_add("max", 1),
-            "cannot change state key `max`: the sum is beyond what 64-bit integers can hold; set the value whole",
+            "cannot change state key `max`: the sum is beyond what 64-bit integers can hold; replace the whole value",
         );
         refused(
             view.try_operate("n", Operation::add(5).at_most(2.5)),
@@ -211,7 +211,7 @@ fn refusals_say_what_is_there_and_what_to_do() {
         );
         refused(
             view.try_append("list", [f64::NAN]),
-            "cannot store state key `list`: NaN has no JSON form; store null or a text in its place (at [0])",
+            "cannot store state key `list`: NaN has no JSON form; store null or a string instead (at [0])",
         );
         assert!(view.try_add("n", f64::INFINITY).is_err());
         assert!(!view.has_delta());

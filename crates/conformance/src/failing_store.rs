@@ -1,5 +1,6 @@
-//! A store that fails or waits when a test wants it to.
+//! A store that fails or waits on demand, for fault injection in tests.
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,8 +12,8 @@ use sessile_session::{
     StoredSession, TrimmedChanges,
 };
 
-/// A store with something in between, which may wait, refuse or do something else before a call is
-/// made.
+/// A store with a hook that runs before each call, and may delay it, fail it, or do something else
+/// first.
 ///
 /// ```
 /// use sessile_conformance::{Between, Call};
@@ -38,7 +39,7 @@ pub struct Between {
 
 type Pending = Pin<Box<dyn Future<Output = Result<(), SessionError>> + Send>>;
 
-/// What a store is asked.
+/// A call of a store's method.
 #[derive(Debug, Clone, Copy)]
 #[expect(missing_docs, reason = "they are the methods of `Store`")]
 pub enum Call<'a> {
@@ -65,13 +66,19 @@ impl Between {
         Self::over(Arc::new(MemoryStore::new()), before)
     }
 
-    /// A store that others use too; `before` runs before each call that is made through this one.
+    /// A shared store; `before` runs before each call that is made through this handle.
     pub fn over<F, Fut>(store: Arc<dyn Store>, before: F) -> Self
     where
         F: Fn(Call<'_>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<(), SessionError>> + Send + 'static,
     {
         Self { store, before: Box::new(move |call| Box::pin(before(call))) }
+    }
+}
+
+impl fmt::Debug for Between {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Between").finish_non_exhaustive()
     }
 }
 
