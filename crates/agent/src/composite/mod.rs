@@ -13,9 +13,9 @@ use std::sync::Arc;
 use sessile_session::OnOverwrite;
 
 use crate::agent::Agent;
-use crate::callback::AgentCallbacks;
+use crate::agent::callback::AgentCallbacks;
+use crate::agent::tree;
 use crate::error::BuildError;
-use crate::tree;
 
 /// What all of them have.
 struct Composite {
@@ -57,7 +57,7 @@ macro_rules! composite {
             &self.composite.sub_agents
         }
 
-        fn callbacks(&self) -> Option<&crate::callback::AgentCallbacks> {
+        fn callbacks(&self) -> Option<&crate::agent::callback::AgentCallbacks> {
             Some(&self.composite.callbacks)
         }
 
@@ -89,7 +89,7 @@ macro_rules! composite {
 
             /// With code that runs before and after it.
             #[must_use]
-            pub fn with_callbacks(mut self, callbacks: crate::callback::AgentCallbacks) -> Self {
+            pub fn with_callbacks(mut self, callbacks: crate::agent::callback::AgentCallbacks) -> Self {
                 self.composite.callbacks = callbacks;
                 self
             }

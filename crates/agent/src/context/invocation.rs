@@ -6,11 +6,12 @@ use sessile_session::{Append, Content, Event, EventActions, Guards, OnOverwrite}
 use sessile_state::{Change, Scope};
 
 use super::callback::CallbackContext;
+use super::frame::Frame;
 use super::pending::Taken;
-use super::readonly::{Frame, ReadonlyContext};
+use super::readonly::ReadonlyContext;
+use crate::actions::join_actions;
 use crate::agent::Agent;
 use crate::error::AgentError;
-use crate::runner;
 
 /// What an agent sees of a run, and where its events go.
 #[derive(Clone)]
@@ -96,15 +97,6 @@ impl InvocationContext {
         CallbackContext::own(&self.context)
     }
 
-    /// Runs an agent, its callbacks, and the agents that it hands over to.
-    ///
-    /// # Errors
-    ///
-    /// [`AgentError::Failed`] if it fails; an event says so already.
-    pub async fn run(&self, agent: &Arc<dyn Agent>) -> Result<(), AgentError> {
-        runner::run_agents(self, agent.clone()).await
-    }
-
     /// Whether this agent or one below asked the agents above to stop.
     pub fn has_escalated(&self) -> bool {
         self.frame.escalated.load(Ordering::Relaxed)
@@ -151,7 +143,7 @@ impl InvocationContext {
 /// [`AgentError::Other`] if the event sets a key to a value that one of the operations cannot be
 /// applied to.
 pub(crate) fn add_changes(event: &mut Event, taken: Taken) -> Result<Guards, AgentError> {
-    runner::join_actions(&mut event.actions, taken.actions).map_err(AgentError::other)?;
+    join_actions(&mut event.actions, taken.actions).map_err(AgentError::other)?;
     event.actions.state_delta.merge(&taken.delta).map_err(AgentError::other)?;
     Ok(taken.guards)
 }

@@ -6,14 +6,12 @@ use sessile_memory::MemoryService;
 use sessile_session::{OnOverwrite, SessionKey, SessionService};
 use sessile_state::Reducer;
 
-use super::invocation::Services;
-use super::request::WhenBusy;
 use super::{Inner, Runner};
 use crate::agent::Agent;
-use crate::context::Rules;
+use crate::agent::tree::Tree;
+use crate::context::{Outer, Rules, Services};
 use crate::error::BuildError;
-use crate::tool::Outer;
-use crate::tree::Tree;
+use crate::run_request::WhenBusy;
 
 /// A runner to be.
 pub struct RunnerBuilder {

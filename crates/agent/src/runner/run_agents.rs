@@ -3,10 +3,21 @@ use std::sync::Arc;
 use sessile_session::{Event, SessionError};
 
 use crate::agent::Agent;
-use crate::callback::AgentCallback;
+use crate::agent::callback::{AgentCallback, call_guarded};
+use crate::catch_panic::catch_panic;
 use crate::context::{CallbackContext, InvocationContext};
 use crate::error::{AgentError, untold};
-use crate::guard::guarded;
+
+impl InvocationContext {
+    /// Runs an agent, its callbacks, and the agents that it hands over to.
+    ///
+    /// # Errors
+    ///
+    /// [`AgentError::Failed`] if it fails; an event says so already.
+    pub async fn run(&self, agent: &Arc<dyn Agent>) -> Result<(), AgentError> {
+        run_agents(self, agent.clone()).await
+    }
+}
 
 /// Runs an agent, then those that it hands over to, one after the other: a chain of any length
 /// needs no more room than one agent.
@@ -50,7 +61,7 @@ async fn run_agent(ctx: &InvocationContext, agent: &dyn Agent) -> Result<(), Age
     if ctx.frame.transfer().is_some() {
         return Ok(());
     }
-    guarded(agent.run(ctx)).await.map_err(|panic| AgentError::Other {
+    catch_panic(agent.run(ctx)).await.map_err(|panic| AgentError::Other {
         code: "AGENT_PANICKED".to_owned(),
         source: format!("agent `{}` panicked: {panic}", ctx.agent_name()).into(),
     })??;
@@ -89,19 +100,6 @@ async fn call(
     let llm = answers_for.and_then(|agent| agent.as_llm()).filter(|_| is_answer);
     ctx.emit_changes(said, &changes, |event| llm.map_or(Ok(()), |llm| llm.keep_output(ctx, event))).await?;
     Ok(is_answer)
-}
-
-/// Runs a callback; a panic is an error like any other.
-pub(crate) async fn call_guarded<T>(
-    ctx: &InvocationContext,
-    hook: &'static str,
-    callback: impl Future<Output = Result<T, sessile_session::BoxError>>,
-) -> Result<T, AgentError> {
-    let result = match guarded(callback).await {
-        Ok(result) => result,
-        Err(panic) => Err(format!("it panicked: {panic}").into()),
-    };
-    result.map_err(|source| AgentError::Callback { agent: ctx.agent_name().to_owned(), hook, source })
 }
 
 /// Stores that an agent failed, unless an event says so already or nothing can be stored.

@@ -3,7 +3,6 @@ use std::marker::PhantomData;
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -13,6 +12,7 @@ use sessile_state::SharedValue;
 use super::Tool;
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::json_schema::schema_of;
 use crate::model::FunctionDeclaration;
 
 /// An async function as a tool. Its argument says which arguments the model may give.
@@ -81,17 +81,6 @@ where
         self.question = Some(question.into());
         self
     }
-}
-
-/// The JSON Schema of a type, without references, as models read it best.
-pub(crate) fn schema_of<T: JsonSchema>() -> SharedValue {
-    let settings = SchemaSettings::draft2020_12().with(|settings| {
-        settings.inline_subschemas = true;
-        settings.meta_schema = None;
-    });
-    let mut schema = settings.into_generator().into_root_schema_for::<T>();
-    schema.remove("title");
-    Value::from(schema).into()
 }
 
 #[async_trait]

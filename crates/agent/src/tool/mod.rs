@@ -1,19 +1,13 @@
 //! What agents can do beside speaking.
 
-mod agent;
 mod function;
-mod outer;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
-pub use agent::AgentTool;
 pub use function::{FunctionTool, ToolFunction, WithContext, WithoutContext};
-
-pub(crate) use function::schema_of;
-pub(crate) use outer::Outer;
 
 use crate::context::ToolContext;
 use crate::error::ToolError;

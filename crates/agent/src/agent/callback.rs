@@ -9,8 +9,9 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use sessile_session::{BoxError, Content};
 
-use crate::context::{CallbackContext, ToolContext};
-use crate::error::ToolError;
+use crate::catch_panic::catch_panic;
+use crate::context::{CallbackContext, InvocationContext, ToolContext};
+use crate::error::{AgentError, ToolError};
 use crate::model::{ModelError, ModelRequest, ModelResponse};
 use crate::tool::Tool;
 
@@ -112,4 +113,17 @@ pub(crate) struct LlmCallbacks {
     pub(crate) before_tool: Vec<BeforeToolCallback>,
     pub(crate) after_tool: Vec<AfterToolCallback>,
     pub(crate) on_tool_error: Vec<ToolErrorCallback>,
+}
+
+/// Runs a callback; a panic is an error like any other.
+pub(crate) async fn call_guarded<T>(
+    ctx: &InvocationContext,
+    hook: &'static str,
+    callback: impl Future<Output = Result<T, BoxError>>,
+) -> Result<T, AgentError> {
+    let result = match catch_panic(callback).await {
+        Ok(result) => result,
+        Err(panic) => Err(format!("it panicked: {panic}").into()),
+    };
+    result.map_err(|source| AgentError::Callback { agent: ctx.agent_name().to_owned(), hook, source })
 }

@@ -1,13 +1,17 @@
+pub(crate) mod callback;
+pub(crate) mod llm;
+pub(crate) mod tree;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use sessile_session::OnOverwrite;
 use sessile_state::Reducers;
 
-use crate::callback::AgentCallbacks;
 use crate::context::InvocationContext;
 use crate::error::AgentError;
-use crate::llm::LlmAgent;
+use callback::AgentCallbacks;
+use llm::LlmAgent;
 
 /// Something that answers.
 ///

@@ -11,7 +11,7 @@ use sessile_state::{Operation, Reducer, SharedValue};
 use super::LlmAgent;
 use crate::context::InvocationContext;
 use crate::error::AgentError;
-use crate::tool::schema_of;
+use crate::json_schema::schema_of;
 
 /// The shape of an answer.
 pub(super) struct OutputSchema {

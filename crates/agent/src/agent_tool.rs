@@ -5,12 +5,13 @@ use serde_json::{Map, Value, json};
 use sessile_session::{Content, CreateSession, Event, MemoryStore, SessionService};
 use sessile_state::{Delta, Scope};
 
-use super::{Outer, Tool};
 use crate::agent::Agent;
-use crate::context::ToolContext;
+use crate::context::{Outer, ToolContext};
 use crate::error::ToolError;
 use crate::model::FunctionDeclaration;
-use crate::runner::{RunConfig, RunRequest, Runner};
+use crate::run_request::{RunConfig, RunRequest};
+use crate::runner::Runner;
+use crate::tool::Tool;
 
 /// An agent as a tool: another agent asks it and reads its answer.
 ///

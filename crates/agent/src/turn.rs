@@ -14,8 +14,8 @@ use sessile_session::{Event, SessionKey};
 use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 
-use super::WhenBusy;
 use crate::error::AgentError;
+use crate::run_request::WhenBusy;
 
 /// What a commit comes to.
 type Committed = Result<Arc<Event>, AgentError>;

@@ -11,13 +11,13 @@ use sessile_session::{
 use sessile_state::{Delta, Scope, SharedValue, State};
 use tokio::sync::RwLock;
 
-use super::outlet::Outlet;
-use super::request::RunConfig;
-use super::turn::Turn;
-use crate::context::Frame;
+use super::frame::Frame;
+use super::outer::Outer;
+use crate::agent::tree::Tree;
 use crate::error::AgentError;
-use crate::tool::Outer;
-use crate::tree::Tree;
+use crate::event_queue::EventQueue;
+use crate::run_request::RunConfig;
+use crate::turn::Turn;
 
 /// One run: what all its agents, callbacks and tools share.
 pub(crate) struct Invocation {
@@ -28,7 +28,7 @@ pub(crate) struct Invocation {
     pub(crate) services: Arc<Services>,
     pub(crate) tree: Arc<Tree>,
     pub(crate) turn: Arc<Turn>,
-    pub(crate) outlet: Arc<Outlet>,
+    pub(crate) queue: Arc<EventQueue>,
     /// The session as this run knows it; written by commits only.
     pub(crate) session: Arc<RwLock<Session>>,
     /// Whether the session holds all events of the window, and not only the last few.
@@ -64,7 +64,7 @@ impl Invocation {
         } else {
             self.commit(frame, append).await?
         };
-        self.outlet.put(event.clone()).await;
+        self.queue.put(event.clone()).await;
         Ok(event)
     }
 
@@ -153,7 +153,7 @@ impl Invocation {
     }
 
     /// Fills in what an event leaves open.
-    pub(super) fn complete(&self, frame: &Frame, mut event: Event) -> Event {
+    pub(crate) fn complete(&self, frame: &Frame, mut event: Event) -> Event {
         if event.invocation_id.is_empty() {
             event.invocation_id.clone_from(&self.id);
         }

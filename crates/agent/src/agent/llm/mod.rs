@@ -21,7 +21,7 @@ pub use builder::LlmAgentBuilder;
 pub use instruction::inject_session_state;
 
 use crate::agent::Agent;
-use crate::callback::{AgentCallbacks, LlmCallbacks};
+use crate::agent::callback::{AgentCallbacks, LlmCallbacks};
 use crate::context::InvocationContext;
 use crate::error::AgentError;
 use crate::model::{GenerationConfig, Model};

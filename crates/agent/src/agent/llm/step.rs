@@ -6,12 +6,12 @@ use futures_util::StreamExt;
 use sessile_session::{Append, Event};
 
 use super::LlmAgent;
-use crate::callback::BeforeModel;
+use crate::agent::callback::BeforeModel;
+use crate::agent::callback::call_guarded;
 use crate::context::add_changes;
 use crate::context::{CallbackContext, InvocationContext};
 use crate::error::AgentError;
 use crate::model::{ModelError, ModelRequest, ModelResponse};
-use crate::runner::call_guarded;
 
 /// Whether the model is asked again.
 pub(super) enum Next {

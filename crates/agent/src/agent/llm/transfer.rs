@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::LlmAgent;
 use crate::agent::Agent;
+use crate::agent::tree::Tree;
 use crate::model::FunctionDeclaration;
-use crate::tree::Tree;
 
 /// The tool with which a model hands over.
 pub(super) const TRANSFER: &str = "transfer_to_agent";

@@ -12,11 +12,11 @@ use super::LlmAgent;
 use super::answers::{Answer, Answers};
 use super::step::Next;
 use super::transfer::{AGENT_NAME, TRANSFER};
-use crate::callback::{BeforeTool, ToolCall};
+use crate::agent::callback::call_guarded;
+use crate::agent::callback::{BeforeTool, ToolCall};
+use crate::catch_panic::catch_panic;
 use crate::context::{InvocationContext, ToolContext};
 use crate::error::{AgentError, ToolError, untold};
-use crate::guard::guarded;
-use crate::runner::call_guarded;
 use crate::tool::Tool;
 
 /// What came of a call.
@@ -142,7 +142,7 @@ impl LlmAgent {
         let seen = watched.then(|| Arc::new(call.clone()));
         if result.is_none() {
             let ToolCall { tool, args } = call;
-            let outcome = match guarded(tool.call(args, tool_ctx)).await {
+            let outcome = match catch_panic(tool.call(args, tool_ctx)).await {
                 Ok(outcome) => outcome,
                 Err(message) => Err(ToolError::Panicked { tool: tool.name().to_owned(), message }),
             };

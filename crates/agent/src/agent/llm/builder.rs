@@ -12,12 +12,12 @@ use super::output::OutputSchema;
 use super::transfer::TRANSFER;
 use super::{IncludeContents, LlmAgent};
 use crate::agent::Agent;
-use crate::callback::{BeforeModel, BeforeTool, ToolCall};
+use crate::agent::callback::{BeforeModel, BeforeTool, ToolCall};
+use crate::agent::tree;
 use crate::context::{CallbackContext, ReadonlyContext, ToolContext};
 use crate::error::{BuildError, ToolError};
 use crate::model::{GenerationConfig, Model, ModelError, ModelRequest, ModelResponse};
 use crate::tool::Tool;
-use crate::tree;
 
 /// An [`LlmAgent`] to be.
 ///

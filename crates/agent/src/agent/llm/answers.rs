@@ -6,10 +6,10 @@ use std::sync::Arc;
 use sessile_session::{Append, Backoff, Content, Event, EventActions, FunctionResponse, SessionError};
 use sessile_state::{Scope, SharedValue, Snapshot};
 
+use crate::actions::join_actions;
 use crate::context::{InvocationContext, Taken};
 use crate::error::AgentError;
 use crate::merge::{Joined, Refused, Written, join};
-use crate::runner::join_actions;
 
 /// The outcome of calls side by side, until an event carries it.
 pub(super) struct Answers {

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use sessile_session::Event;
 use sessile_state::{Change, Reducers, Snapshot};
 
-use crate::context::ToolContext;
+use super::tool::ToolContext;
 use crate::error::ToolError;
 
 /// The tool call that a run is part of, if its agent is a tool.
@@ -22,7 +22,7 @@ pub(crate) struct Outer {
 }
 
 impl Outer {
-    pub(super) fn new(ctx: &ToolContext, copied: Snapshot) -> Self {
+    pub(crate) fn new(ctx: &ToolContext, copied: Snapshot) -> Self {
         Self { ctx: ctx.clone(), copied, reads: Mutex::default(), stored: Mutex::default() }
     }
 
@@ -40,7 +40,7 @@ impl Outer {
     /// operations: their results were computed from a copy of the state, and would overwrite what
     /// other sessions write. A key that was read before it was set counts as read by the tool, with
     /// the value that the copy had.
-    pub(super) fn take_over(&self, event: &Event) -> Result<(), ToolError> {
+    pub(crate) fn take_over(&self, event: &Event) -> Result<(), ToolError> {
         if !event.actions.artifact_delta.is_empty() {
             let artifacts = event.actions.artifact_delta.clone();
             self.ctx.with_actions(|actions| actions.artifact_delta.extend(artifacts));

@@ -9,12 +9,12 @@ use sessile_session::Event;
 /// A queue whose writers wait until the reader took what they put in: agents do not run ahead of
 /// who reads.
 #[derive(Default)]
-pub(crate) struct Outlet {
-    state: Mutex<OutletState>,
+pub(crate) struct EventQueue {
+    state: Mutex<QueueState>,
 }
 
 #[derive(Default)]
-struct OutletState {
+struct QueueState {
     events: VecDeque<Arc<Event>>,
     /// How many events were ever taken, and put in.
     taken: u64,
@@ -24,7 +24,7 @@ struct OutletState {
     writers: Vec<(u64, Waker)>,
 }
 
-impl Outlet {
+impl EventQueue {
     /// Hands an event on, and waits until it was taken.
     pub(crate) async fn put(&self, event: Arc<Event>) {
         let number = {
@@ -73,7 +73,7 @@ impl Outlet {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, OutletState> {
+    fn state(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
