@@ -29,7 +29,7 @@ mod content;
 mod error;
 mod file;
 mod memory;
-mod place;
+mod path;
 mod reference;
 mod rewind;
 mod service;

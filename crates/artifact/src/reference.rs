@@ -3,7 +3,7 @@
 use sessile_session::{Part, SessionKey};
 
 use crate::error::ArtifactError;
-use crate::place::USER;
+use crate::path::USER;
 use crate::service::ArtifactKey;
 
 /// How many references are followed, one after the other.

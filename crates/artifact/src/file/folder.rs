@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{ArtifactError, doing};
-use crate::place::{Owner, Place, VERSIONS};
+use crate::path::{ArtifactPath, Owner, VERSIONS};
 
 /// The number of the next hidden folder of this process.
 static HIDDEN: AtomicU64 = AtomicU64::new(0);
@@ -29,9 +29,9 @@ impl Root {
     }
 
     /// The folder of an artifact, which may not be there.
-    pub(super) fn of(&self, place: &Place) -> PathBuf {
-        let mut folder = self.of_owner(&place.owner);
-        folder.extend(&place.path);
+    pub(super) fn of(&self, path: &ArtifactPath) -> PathBuf {
+        let mut folder = self.of_owner(&path.owner);
+        folder.extend(&path.segments);
         folder
     }
 

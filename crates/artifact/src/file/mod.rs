@@ -21,7 +21,7 @@ use async_trait::async_trait;
 use sessile_session::{Clock, Part, SessionKey, SystemClock};
 
 use crate::error::{ArtifactError, doing};
-use crate::place::{Owner, Place};
+use crate::path::{ArtifactPath, Owner};
 use crate::reference;
 use crate::service::{ArtifactKey, ArtifactService, ArtifactVersion, NewArtifact};
 use folder::Root;
@@ -66,16 +66,18 @@ async fn blocking<T: Send + 'static>(
 #[async_trait]
 impl ArtifactService for FileArtifacts {
     async fn save(&self, key: &ArtifactKey, artifact: NewArtifact) -> Result<ArtifactVersion, ArtifactError> {
-        let place = Place::of(key)?;
+        let path = ArtifactPath::of(key)?;
         reference::target(&key.session, &key.name, &artifact.part)?;
         let (root, name, now) = (self.root.clone(), key.name.clone(), self.clock.now());
-        blocking("save an artifact", move || save::save(&root, &place, &name, &artifact, now)).await
+        blocking("save an artifact", move || save::save(&root, &path, &name, &artifact, now)).await
     }
 
     async fn load(&self, key: &ArtifactKey, version: Option<u64>) -> Result<Option<Part>, ArtifactError> {
         let (root, key) = (self.root.clone(), key.clone());
         blocking("load an artifact", move || {
-            reference::follow(&key, version, |key, version| read::load(&root, &Place::of(key)?, version))
+            reference::follow(&key, version, |key, version| {
+                read::load(&root, &ArtifactPath::of(key)?, version)
+            })
         })
         .await
     }
@@ -93,12 +95,12 @@ impl ArtifactService for FileArtifacts {
     }
 
     async fn versions(&self, key: &ArtifactKey) -> Result<Vec<ArtifactVersion>, ArtifactError> {
-        let (root, place) = (self.root.clone(), Place::of(key)?);
-        blocking("list the versions of an artifact", move || read::versions(&root, &place)).await
+        let (root, path) = (self.root.clone(), ArtifactPath::of(key)?);
+        blocking("list the versions of an artifact", move || read::versions(&root, &path)).await
     }
 
     async fn delete(&self, key: &ArtifactKey) -> Result<(), ArtifactError> {
-        let (root, place) = (self.root.clone(), Place::of(key)?);
-        blocking("delete an artifact", move || save::delete(&root, &place)).await
+        let (root, path) = (self.root.clone(), ArtifactPath::of(key)?);
+        blocking("delete an artifact", move || save::delete(&root, &path)).await
     }
 }

@@ -10,7 +10,7 @@ use super::folder::{self, Root};
 use super::metadata::Metadata;
 use crate::content::{Kind, type_of};
 use crate::error::{ArtifactError, doing};
-use crate::place::{METADATA, Place, VERSIONS};
+use crate::path::{ArtifactPath, METADATA, VERSIONS};
 use crate::service::{ArtifactVersion, NewArtifact};
 
 /// How often a save begins again because the artifact was deleted under its hands.
@@ -19,7 +19,7 @@ const TRIES: usize = 100;
 /// Keeps a new version.
 pub(super) fn save(
     root: &Root,
-    place: &Place,
+    path: &ArtifactPath,
     name: &str,
     artifact: &NewArtifact,
     now: f64,
@@ -30,7 +30,7 @@ pub(super) fn save(
     };
     let mut metadata = describe(name, artifact, now)?;
     for _ in 0..TRIES {
-        match try_save(root, place, payload, &mut metadata) {
+        match try_save(root, path, payload, &mut metadata) {
             Err(Failure::Vanished) => {}
             Err(Failure::Final(error)) => return Err(error),
             Ok(()) => {
@@ -96,8 +96,13 @@ impl From<ArtifactError> for Failure {
     }
 }
 
-fn try_save(root: &Root, place: &Place, payload: &[u8], metadata: &mut Metadata) -> Result<(), Failure> {
-    let artifact = root.of(place);
+fn try_save(
+    root: &Root,
+    path: &ArtifactPath,
+    payload: &[u8],
+    metadata: &mut Metadata,
+) -> Result<(), Failure> {
+    let artifact = root.of(path);
     let versions = artifact.join(VERSIONS);
     root.make(&versions)?;
     let last = folder::versions(&artifact).map_err(doing("list the versions of an artifact"))?.pop();
@@ -107,9 +112,9 @@ fn try_save(root: &Root, place: &Place, payload: &[u8], metadata: &mut Metadata)
         root.sync_way_to(&versions).map_err(doing("put the folder of an artifact on the disk"))?;
     }
     let hidden = root.new_hidden().map_err(doing("make a folder for a new version"))?;
-    let published = write(&hidden.join(place.file_name()), payload)
+    let published = write(&hidden.join(path.file_name()), payload)
         .map_err(doing("write an artifact"))
-        .and_then(|()| publish(&hidden, &versions, last, place, metadata));
+        .and_then(|()| publish(&hidden, &versions, last, path, metadata));
     if published.is_err() {
         // What is left there is never read; the first error is the one to tell.
         drop(fs::remove_dir_all(&hidden));
@@ -123,7 +128,7 @@ fn publish(
     hidden: &Path,
     versions: &Path,
     last: Option<u64>,
-    place: &Place,
+    path: &ArtifactPath,
     metadata: &mut Metadata,
 ) -> Result<(), ArtifactError> {
     let mut next = last.map_or(Some(0), |last| last.checked_add(1));
@@ -137,7 +142,7 @@ fn publish(
         }
         let whole = versions.join(version.to_string());
         metadata.version = version;
-        metadata.canonical_uri = folder::uri(&whole.join(place.file_name()));
+        metadata.canonical_uri = folder::uri(&whole.join(path.file_name()));
         let moved = describe_in(hidden, metadata).and_then(|()| fs::rename(hidden, &whole));
         // Only a folder that somebody needs no longer is empty; it may be gone with a deleted
         // artifact.
@@ -165,8 +170,8 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Removes all versions at one moment, and then the folders that are empty without them.
-pub(super) fn delete(root: &Root, place: &Place) -> Result<(), ArtifactError> {
-    let artifact = root.of(place);
+pub(super) fn delete(root: &Root, path: &ArtifactPath) -> Result<(), ArtifactError> {
+    let artifact = root.of(path);
     let versions = artifact.join(VERSIONS);
     if !root.is_there(&versions)? {
         return Ok(());
@@ -176,7 +181,7 @@ pub(super) fn delete(root: &Root, place: &Place) -> Result<(), ArtifactError> {
         Err(error) if folder::is_absent(&error) => {}
         removed => removed.map_err(doing("delete an artifact"))?,
     }
-    let owner = root.of_owner(&place.owner);
+    let owner = root.of_owner(&path.owner);
     let empty = artifact.ancestors().take_while(|folder| folder.starts_with(&owner) && **folder != *owner);
     for folder in empty {
         // It holds another artifact (`doc/nested` is in the folder of `doc`), or is gone already.

@@ -1,4 +1,5 @@
-//! Where an artifact belongs, found from names that are hostile until checked.
+//! Where an artifact is. The names and ids that it is made from are untrusted input, and are checked
+//! here so that no path leads out of its owner's folder.
 
 use sessile_session::SessionKey;
 
@@ -32,12 +33,12 @@ pub(crate) struct Owner {
     pub(crate) session: Option<String>,
 }
 
-/// An artifact, by its owner and its path there. Two names of one artifact have one place.
+/// Where an artifact is: its owner and its path there. All names of an artifact give the same path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct ArtifactPath {
     pub(crate) owner: Owner,
-    /// At least one; none is empty, `.` or `..`, or holds a separator.
-    pub(crate) path: Vec<String>,
+    /// At least one segment. No segment is empty, `.` or `..`, or contains a separator.
+    pub(crate) segments: Vec<String>,
 }
 
 impl Owner {
@@ -71,23 +72,23 @@ impl Owner {
     }
 }
 
-impl Place {
+impl ArtifactPath {
     pub(crate) fn of(key: &ArtifactKey) -> Result<Self, ArtifactError> {
         let owner = Owner::session(&key.session)?;
         match key.name.strip_prefix(USER) {
-            Some(name) => Ok(Self { owner: owner.user(), path: path(&key.name, name)? }),
-            None => Ok(Self { owner, path: path(&key.name, &key.name)? }),
+            Some(name) => Ok(Self { owner: owner.user(), segments: segments(&key.name, name)? }),
+            None => Ok(Self { owner, segments: segments(&key.name, &key.name)? }),
         }
     }
 
     /// The last segment: the name of the file itself.
     pub(crate) fn file_name(&self) -> &str {
-        self.path.last().map_or("", String::as_str)
+        self.segments.last().map_or("", String::as_str)
     }
 }
 
 /// The segments of `name`, which is `full` without its prefix.
-fn path(full: &str, name: &str) -> Result<Vec<String>, ArtifactError> {
+fn segments(full: &str, name: &str) -> Result<Vec<String>, ArtifactError> {
     let refused = |reason: &str| {
         Err(ArtifactError::InvalidName { name: full.chars().take(100).collect(), reason: reason.to_owned() })
     };
