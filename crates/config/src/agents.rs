@@ -10,7 +10,7 @@ use sessile_agent::{Agent, AgentTool, LlmAgent, LlmAgentBuilder, LoopAgent, Para
 use sessile_model::model_by_name;
 use sessile_state::StateSchema;
 
-use crate::error::{ConfigError, Place};
+use crate::error::{ConfigError, SourceLocation};
 use crate::file::{AgentRef, Source, ToolEntry};
 use crate::open::{Class, Open};
 use crate::{schema, tools};
@@ -26,7 +26,7 @@ pub(crate) struct Loader {
     open: Vec<PathBuf>,
     files: Vec<PathBuf>,
     /// Where each agent is described.
-    names: BTreeMap<String, Place>,
+    names: BTreeMap<String, SourceLocation>,
     /// What the application's state may hold, if its root file declares that.
     schema: Option<StateSchema>,
 }
@@ -60,8 +60,8 @@ impl Loader {
         let Some(name) = &file.name else {
             return Err(source.wrong(Location::UNKNOWN, "name", "it is missing; every agent has a name"));
         };
-        let place = source.place(name.referenced);
-        if let Some(first) = self.names.insert(name.value.clone(), place.clone()) {
+        let location = source.location(name.referenced);
+        if let Some(first) = self.names.insert(name.value.clone(), location.clone()) {
             let problem = format!("another agent is named `{}`, at {first}", name.value);
             return Err(source.wrong(name.referenced, "name", problem));
         }
@@ -74,7 +74,7 @@ impl Loader {
         }
         self.files.push(path.clone());
         self.open.push(path.clone());
-        let open = Open { source: &source, file: &file, path: &path, name: &name.value, place, inherits };
+        let open = Open { source: &source, file: &file, path: &path, name: &name.value, location, inherits };
         let agent = self.agent(&open)?;
         self.open.pop();
         Ok(agent)
@@ -132,7 +132,7 @@ impl Loader {
         if let Some(model) = model {
             let folder = open.path.parent().unwrap_or(open.path);
             let model = model_by_name(model, folder)
-                .map_err(|source| ConfigError::Model { place: open.source.place(at), source })?;
+                .map_err(|source| ConfigError::Model { location: open.source.location(at), source })?;
             builder = builder.model(model);
         }
         for tool in file.tools.iter().flat_map(|tools| &tools.value) {

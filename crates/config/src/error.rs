@@ -33,10 +33,10 @@ pub enum ConfigError {
     },
 
     /// Something in a file is wrong.
-    #[error("{place}: {}{problem}", in_field(field))]
+    #[error("{location}: {}{problem}", in_field(field))]
     Invalid {
         /// Where.
-        place: Place,
+        location: SourceLocation,
         /// The field, empty if it is about the whole file.
         field: String,
         /// What is wrong, and what to do.
@@ -44,19 +44,19 @@ pub enum ConfigError {
     },
 
     /// A model cannot be used.
-    #[error("{place}: model: {source}")]
+    #[error("{location}: model: {source}")]
     Model {
         /// Where it is named.
-        place: Place,
+        location: SourceLocation,
         /// Why, and what to do.
         source: ModelError,
     },
 
     /// What the files say does not make an agent.
-    #[error("{place}: {source}")]
+    #[error("{location}: {source}")]
     Build {
         /// Where the agent begins.
-        place: Place,
+        location: SourceLocation,
         /// All that is wrong.
         source: BuildError,
     },
@@ -66,9 +66,9 @@ fn in_field(field: &str) -> String {
     if field.is_empty() { String::new() } else { format!("{field}: ") }
 }
 
-/// A place in a file.
+/// A position in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct SourceLocation {
     /// The file, as seen from the folder of applications.
     pub file: String,
     /// The line, from 1.
@@ -77,7 +77,7 @@ pub struct Place {
     pub column: u64,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.file, self.line, self.column)
     }

@@ -1,4 +1,4 @@
-//! One file of an agent, with the place of everything in it.
+//! One file of an agent, with the position of everything in it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use serde_saphyr::{Error, Location, MessageFormatter, Spanned, UserMessageFormatter};
 
-use crate::error::{ConfigError, Place};
+use crate::error::{ConfigError, SourceLocation};
 
 /// An agent is described by hand; a file beyond this size is something else.
 const MAX_FILE: u64 = 1 << 20;
@@ -114,13 +114,13 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    pub(crate) fn place(&self, at: Location) -> Place {
-        Place { file: self.shown.clone(), line: at.line().max(1), column: at.column().max(1) }
+    pub(crate) fn location(&self, at: Location) -> SourceLocation {
+        SourceLocation { file: self.shown.clone(), line: at.line().max(1), column: at.column().max(1) }
     }
 
-    /// That something is wrong at a place.
+    /// The error that something is wrong at a position.
     pub(crate) fn wrong(&self, at: Location, field: &str, problem: impl Into<String>) -> ConfigError {
-        ConfigError::Invalid { place: self.place(at), field: field.to_owned(), problem: problem.into() }
+        ConfigError::Invalid { location: self.location(at), field: field.to_owned(), problem: problem.into() }
     }
 
     /// Reads a file of this name.
@@ -161,12 +161,12 @@ fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     serde_saphyr::from_str_with_options(text, options)
 }
 
-/// The field that a place belongs to: the last one that begins before it.
+/// The field that a position belongs to: the last one that begins before it.
 fn field_at(text: &str, at: Location) -> String {
     let Ok(fields) = parse::<BTreeMap<String, Spanned<IgnoredAny>>>(text) else { return String::new() };
-    let place = |location: Location| (location.line(), location.column());
-    let before = fields.into_iter().filter(|(_, value)| place(value.referenced) <= place(at));
-    before.max_by_key(|(_, value)| place(value.referenced)).map_or_else(String::new, |(name, _)| name)
+    let position = |location: Location| (location.line(), location.column());
+    let before = fields.into_iter().filter(|(_, value)| position(value.referenced) <= position(at));
+    before.max_by_key(|(_, value)| position(value.referenced)).map_or_else(String::new, |(name, _)| name)
 }
 
 /// `; did you mean …?`, if there is a name that is much alike.

@@ -21,6 +21,7 @@ mod agents;
 mod app;
 mod error;
 mod file;
+mod folders;
 mod open;
 mod samples;
 mod schema;
@@ -28,6 +29,6 @@ mod settings;
 mod tools;
 
 pub use app::{LoadedApp, NamedApp, load_app, load_apps};
-pub use error::{ConfigError, Place};
+pub use error::{ConfigError, SourceLocation};
 pub use samples::samples;
 pub use schema::{NamedSchema, load_schema, load_schemas};

@@ -7,7 +7,7 @@ use sessile_agent::{BuildError, IncludeContents, LlmAgentBuilder};
 use sessile_session::{OnOverwrite, UnknownOnOverwrite};
 use sessile_state::{Reducer, UnknownReducer};
 
-use crate::error::{ConfigError, Place};
+use crate::error::{ConfigError, SourceLocation};
 use crate::file::{AgentFile, Source, did_you_mean};
 use crate::settings;
 
@@ -18,7 +18,7 @@ pub(crate) struct Open<'a> {
     /// Where it is; files that it names are in its folder.
     pub(crate) path: &'a Path,
     pub(crate) name: &'a str,
-    pub(crate) place: Place,
+    pub(crate) location: SourceLocation,
     /// Whether an agent above has a model.
     pub(crate) inherits: bool,
 }
@@ -154,6 +154,6 @@ impl Open<'_> {
 
     /// That what it says makes no agent.
     pub(crate) fn build(&self, source: BuildError) -> ConfigError {
-        ConfigError::Build { place: self.place.clone(), source }
+        ConfigError::Build { location: self.location.clone(), source }
     }
 }

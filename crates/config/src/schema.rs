@@ -7,9 +7,9 @@ use serde_json::{Map, Number, Value};
 use serde_saphyr::Spanned;
 use sessile_state::{Reducer, StateSchema, UnknownReducer, ValueType};
 
-use crate::app::{ROOT, app_folders, named};
 use crate::error::ConfigError;
 use crate::file::{Source, did_you_mean};
+use crate::folders::{ROOT, app_folders, named};
 
 /// An application's name, and the schema that it declares or what is wrong with its file.
 pub type NamedSchema = (String, Result<Option<StateSchema>, ConfigError>);

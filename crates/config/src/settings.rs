@@ -51,7 +51,7 @@ const ELSEWHERE: [(&str, &str); 6] = [
     ("should_return_http_response", "only the Python client has it"),
 ];
 
-/// Reads the settings, one by one, so that an error has a place.
+/// Reads the settings, one by one, so that an error has a position.
 pub(crate) fn generation(
     source: &Source,
     fields: &BTreeMap<String, Spanned<Value>>,
