@@ -36,7 +36,7 @@ fn model_by_name_with(
         if file.is_empty() || !inside {
             return Err(configuration("the script must be a file in the folder of the agent, or below it"));
         }
-        return Ok(Arc::new(Scripted::from_file(base_dir.join(file))?.named(name)));
+        return Ok(Arc::new(Scripted::from_file(base_dir.join(file))?.with_name(name)));
     }
     if let Some(model) = name.strip_prefix("openai/") {
         let base_url = variable("OPENAI_BASE_URL");

@@ -28,7 +28,7 @@ fn sample(name: &str, agent: LlmAgent) -> LoadedApp {
 /// An agent on an embedded script.
 fn scripted(name: &str, script: &str) -> LlmAgentBuilder {
     let model = Scripted::from_yaml(name, script).expect("the embedded script is tested");
-    LlmAgent::builder(name).model(model.named(format!("scripted:{name}")))
+    LlmAgent::builder(name).model(model.with_name(format!("scripted:{name}")))
 }
 
 fn built(builder: LlmAgentBuilder) -> LlmAgent {

@@ -54,7 +54,7 @@ pub struct Scripted {
     name: String,
     rules: Vec<Rule>,
     turns: Turns,
-    place: Place,
+    cursor: Cursor,
     /// Whether the turns begin again after the last.
     repeat: bool,
     requests: Option<Requests>,
@@ -65,23 +65,23 @@ enum Turns {
     Made(Box<dyn Fn(&ModelRequest) -> Turn + Send + Sync>),
 }
 
-/// Which turn is next.
-enum Place {
-    /// The one after the last that was given to anyone.
+/// How the next turn is found.
+enum Cursor {
+    /// By one counter for all conversations.
     Shared(AtomicUsize),
-    /// The one after the model's answers in the request.
+    /// By the number of answers of the model in the request.
     Conversation,
 }
 
 impl Scripted {
-    /// Answers each request, whoever asks, with the next of these turns.
+    /// Answers each request with the next of these turns. All conversations share the position.
     pub fn new(turns: impl IntoIterator<Item = Turn>) -> Self {
-        Self::listed(turns, Place::Shared(AtomicUsize::new(0)))
+        Self::listed(turns, Cursor::Shared(AtomicUsize::new(0)))
     }
 
-    /// Answers each conversation with these turns from the beginning.
+    /// Answers with these turns. Each conversation begins with the first one.
     pub fn per_conversation(turns: impl IntoIterator<Item = Turn>) -> Self {
-        Self::listed(turns, Place::Conversation)
+        Self::listed(turns, Cursor::Conversation)
     }
 
     /// Answers by rules only.
@@ -112,35 +112,39 @@ impl Scripted {
         file::parse(name, yaml)
     }
 
-    fn listed(turns: impl IntoIterator<Item = Turn>, place: Place) -> Self {
+    fn listed(turns: impl IntoIterator<Item = Turn>, cursor: Cursor) -> Self {
         Self {
             name: "scripted".to_owned(),
             rules: Vec::new(),
             turns: Turns::Listed(turns.into_iter().collect()),
-            place,
+            cursor,
             repeat: false,
             requests: None,
         }
     }
 
-    /// Gives it another name than `scripted`.
-    pub fn named(self, name: impl Into<String>) -> Self {
+    /// With another name than `scripted`.
+    #[must_use]
+    pub fn with_name(self, name: impl Into<String>) -> Self {
         Self { name: name.into(), ..self }
     }
 
-    /// Adds rules, which are looked at before the turns.
+    /// With these rules too, which are tried before the turns.
+    #[must_use]
     pub fn with_rules(mut self, rules: impl IntoIterator<Item = Rule>) -> Self {
         self.rules.extend(rules);
         self
     }
 
-    /// Begins again after the last turn.
-    pub fn repeating(self) -> Self {
+    /// Begins again with the first turn after the last one.
+    #[must_use]
+    pub fn with_repeat(self) -> Self {
         Self { repeat: true, ..self }
     }
 
-    /// Keeps what it is asked, for a test to look at.
-    pub fn recording(self, requests: &Requests) -> Self {
+    /// Records its requests in this list, for tests.
+    #[must_use]
+    pub fn with_recording(self, requests: &Requests) -> Self {
         Self { requests: Some(requests.clone()), ..self }
     }
 
@@ -152,12 +156,12 @@ impl Scripted {
             Turns::Listed(turns) => turns,
             Turns::Made(answer) => return Ok(answer(request)),
         };
-        let place = match &self.place {
-            Place::Shared(next) => next.fetch_add(1, Ordering::Relaxed),
-            Place::Conversation => answers(request),
+        let index = match &self.cursor {
+            Cursor::Shared(next) => next.fetch_add(1, Ordering::Relaxed),
+            Cursor::Conversation => answers(request),
         };
-        let place = if self.repeat && !turns.is_empty() { place % turns.len() } else { place };
-        turns.get(place).cloned().ok_or_else(|| self.no_answer(turns.len()))
+        let index = if self.repeat && !turns.is_empty() { index % turns.len() } else { index };
+        turns.get(index).cloned().ok_or_else(|| self.no_answer(turns.len()))
     }
 
     fn no_answer(&self, turns: usize) -> ModelError {
