@@ -40,4 +40,4 @@ pub use model::{
 pub use run_request::{RunConfig, RunRequest, WhenBusy};
 pub use runner::{Run, Runner, RunnerBuilder};
 pub use sessile_state::Reducer;
-pub use tool::{FunctionTool, Tool, ToolFunction, WithContext, WithoutContext};
+pub use tool::{FunctionTool, Sharing, Tool, ToolFunction, WithContext, WithoutContext};

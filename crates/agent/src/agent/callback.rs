@@ -18,7 +18,9 @@ use crate::tool::Tool;
 /// What a callback before a model call decides.
 #[derive(Debug, Clone)]
 pub enum BeforeModel {
-    /// The model is asked this.
+    /// The model is asked with the request that the callback was given.
+    Continue,
+    /// The model is asked with this request.
     Ask(ModelRequest),
     /// This is the answer; the model is not asked, and callbacks after the model do not run.
     Answer(ModelResponse),
@@ -39,6 +41,8 @@ impl From<ModelResponse> for BeforeModel {
 /// What a callback before a tool call decides.
 #[derive(Debug, Clone)]
 pub enum BeforeTool {
+    /// The tool is called with the arguments that the callback was given.
+    Continue,
     /// The tool is called with these arguments.
     Call(Map<String, Value>),
     /// This is the result; the tool is not called. Callbacks after the tool do run.

@@ -42,9 +42,20 @@ use crate::model::FunctionDeclaration;
 ///     Ok(item.name.to_uppercase())
 /// }
 /// let shout = FunctionTool::new("shout", "Says it loudly.", shout);
+///
+/// // Without arguments:
+/// let clear = FunctionTool::new("clear_cart", "Empties the cart.", async |(): (), ctx: ToolContext| {
+///     ctx.state().remove("cart");
+///     Ok::<_, BoxError>("the cart is empty")
+/// });
 /// ```
+///
+/// A function that uses something from outside, such as a client or a pool, is made with
+/// [`FunctionTool::with`].
 pub struct FunctionTool<Args, Kind, F> {
     declaration: FunctionDeclaration,
+    /// Whether the model gives arguments; not if the argument is `()`.
+    takes_arguments: bool,
     long_running: bool,
     /// What the user is asked before each call.
     question: Option<String>,
@@ -57,14 +68,20 @@ where
     Args: DeserializeOwned + JsonSchema,
     F: ToolFunction<Args, Kind>,
 {
-    /// A tool that calls this function.
+    /// A tool that calls this function. Its arguments are a type with [`JsonSchema`], or `()` if it
+    /// has none.
     pub fn new(name: impl Into<String>, description: impl Into<String>, function: F) -> Self {
+        let schema = schema_of::<Args>();
+        let takes_arguments = schema.get("type").and_then(Value::as_str) != Some("null");
+        let parameters =
+            if takes_arguments { schema } else { json!({ "type": "object", "properties": {} }).into() };
         let declaration = FunctionDeclaration {
             name: name.into(),
             description: description.into(),
-            parameters: Some(schema_of::<Args>()),
+            parameters: Some(parameters),
         };
-        Self { declaration, long_running: false, question: None, function, kind: PhantomData }
+        let kind = PhantomData;
+        Self { declaration, takes_arguments, long_running: false, question: None, function, kind }
     }
 
     /// Whose result may come later, see [`Tool::is_long_running`]. A function that returns null has
@@ -80,6 +97,59 @@ where
     pub fn require_confirmation(mut self, question: impl Into<String>) -> Self {
         self.question = Some(question.into());
         self
+    }
+}
+
+impl<Args, Kind, S, F> FunctionTool<Args, Kind, Sharing<S, F>>
+where
+    Args: DeserializeOwned + JsonSchema,
+    Sharing<S, F>: ToolFunction<Args, Kind>,
+{
+    /// A tool that calls this function with a shared value, such as a client or a connection pool.
+    /// The value is cloned for each call: it is an `Arc`, or a type that is cheap to clone.
+    ///
+    /// An async closure that captures something cannot be a tool: its futures borrow from the
+    /// closure, and the future of a tool call owns what it uses. So the value is an argument.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use schemars::JsonSchema;
+    /// use serde::Deserialize;
+    /// use sessile_agent::{FunctionTool, ToolContext};
+    /// use sessile_session::BoxError;
+    ///
+    /// struct Weather;
+    ///
+    /// impl Weather {
+    ///     async fn of(&self, city: &str) -> Result<String, BoxError> {
+    ///         Ok(format!("sunny in {city}"))
+    ///     }
+    /// }
+    ///
+    /// #[derive(Deserialize, JsonSchema)]
+    /// struct City {
+    ///     name: String,
+    /// }
+    ///
+    /// let weather = Arc::new(Weather);
+    /// let tool = FunctionTool::with(
+    ///     weather,
+    ///     "weather",
+    ///     "Tells the weather of a city.",
+    ///     async |weather: Arc<Weather>, city: City, ctx: ToolContext| {
+    ///         ctx.state().set("city", &city.name);
+    ///         weather.of(&city.name).await
+    ///     },
+    /// );
+    /// ```
+    pub fn with(
+        shared: S,
+        name: impl Into<String>,
+        description: impl Into<String>,
+        function: F,
+    ) -> FunctionTool<Args, Kind, Sharing<S, F>> {
+        Self::new(name, description, Sharing { shared, function })
     }
 }
 
@@ -106,7 +176,8 @@ where
     }
 
     async fn call(&self, args: Map<String, Value>, ctx: &ToolContext) -> Result<Option<Value>, ToolError> {
-        let args = Args::deserialize(Value::Object(args)).map_err(|error| ToolError::Arguments {
+        let args = if self.takes_arguments { Value::Object(args) } else { Value::Null };
+        let args = Args::deserialize(args).map_err(|error| ToolError::Arguments {
             tool: self.declaration.name.clone(),
             reason: error.to_string(),
         })?;
@@ -164,6 +235,41 @@ where
 {
     fn call(&self, args: Args, _: ToolContext) -> BoxFuture<'static, Result<Value, ToolError>> {
         let call = self(args);
+        Box::pin(async { to_json(call.await) })
+    }
+}
+
+/// A function together with the value that each of its calls gets a clone of, see
+/// [`FunctionTool::with`].
+pub struct Sharing<S, F> {
+    shared: S,
+    function: F,
+}
+
+impl<Args, S, F, Fut, T, E> ToolFunction<Args, WithContext> for Sharing<S, F>
+where
+    S: Clone + Send + Sync + 'static,
+    F: Fn(S, Args, ToolContext) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<T, E>> + Send + 'static,
+    T: Serialize,
+    E: Into<BoxError>,
+{
+    fn call(&self, args: Args, ctx: ToolContext) -> BoxFuture<'static, Result<Value, ToolError>> {
+        let call = (self.function)(self.shared.clone(), args, ctx);
+        Box::pin(async { to_json(call.await) })
+    }
+}
+
+impl<Args, S, F, Fut, T, E> ToolFunction<Args, WithoutContext> for Sharing<S, F>
+where
+    S: Clone + Send + Sync + 'static,
+    F: Fn(S, Args) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<T, E>> + Send + 'static,
+    T: Serialize,
+    E: Into<BoxError>,
+{
+    fn call(&self, args: Args, _: ToolContext) -> BoxFuture<'static, Result<Value, ToolError>> {
+        let call = (self.function)(self.shared.clone(), args);
         Box::pin(async { to_json(call.await) })
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
-pub use function::{FunctionTool, ToolFunction, WithContext, WithoutContext};
+pub use function::{FunctionTool, Sharing, ToolFunction, WithContext, WithoutContext};
 
 use crate::context::ToolContext;
 use crate::error::ToolError;

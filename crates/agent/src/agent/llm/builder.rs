@@ -212,8 +212,8 @@ impl LlmAgentBuilder {
         self
     }
 
-    /// Runs before the model is asked: passes the request on, changed or not, or answers in the
-    /// model's place.
+    /// Runs before the model is asked: continues ([`BeforeModel::Continue`]), passes a changed
+    /// request on, or answers in the model's place.
     pub fn before_model<F, Fut>(mut self, callback: F) -> Self
     where
         F: Fn(CallbackContext, ModelRequest) -> Fut + Send + Sync + 'static,
@@ -247,7 +247,8 @@ impl LlmAgentBuilder {
         self
     }
 
-    /// Runs before a tool: passes the arguments on, changed or not, or answers in the tool's place.
+    /// Runs before a tool: continues ([`BeforeTool::Continue`]), passes other arguments on, or
+    /// answers in the tool's place.
     pub fn before_tool<F, Fut>(mut self, callback: F) -> Self
     where
         F: Fn(ToolContext, ToolCall) -> Fut + Send + Sync + 'static,

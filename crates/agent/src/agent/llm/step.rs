@@ -8,8 +8,7 @@ use sessile_session::{Append, Event};
 use super::LlmAgent;
 use crate::agent::callback::BeforeModel;
 use crate::agent::callback::call_guarded;
-use crate::context::add_changes;
-use crate::context::{CallbackContext, InvocationContext};
+use crate::context::{CallbackContext, InvocationContext, add_changes};
 use crate::error::AgentError;
 use crate::model::{ModelError, ModelRequest, ModelResponse};
 
@@ -17,6 +16,14 @@ use crate::model::{ModelError, ModelRequest, ModelResponse};
 pub(super) enum Next {
     AskAgain,
     Done,
+}
+
+/// What the callbacks before a model call decided together.
+enum Asked {
+    /// The model is asked with this request.
+    Model(ModelRequest),
+    /// A callback answered in the model's place.
+    Answered(ModelResponse),
 }
 
 impl LlmAgent {
@@ -52,8 +59,8 @@ impl LlmAgent {
     ) -> Result<Option<Arc<Event>>, AgentError> {
         let id = ctx.invocation.services.sessions.new_id();
         let request = match self.before_model(ctx, request, changes).await? {
-            BeforeModel::Ask(request) => request,
-            BeforeModel::Answer(response) => return self.commit(ctx, response, id, changes).await,
+            Asked::Model(request) => request,
+            Asked::Answered(response) => return self.commit(ctx, response, id, changes).await,
         };
         ctx.invocation.count_model_call()?;
         let Some(model) = ctx.invocation.tree.model(&self.name) else {
@@ -167,15 +174,17 @@ impl LlmAgent {
         ctx: &InvocationContext,
         mut request: ModelRequest,
         changes: &CallbackContext,
-    ) -> Result<BeforeModel, AgentError> {
+    ) -> Result<Asked, AgentError> {
         for callback in &self.llm_callbacks.before_model {
-            let call = async { callback((changes.clone(), request)).await };
+            // The callback gets a copy, so that it can continue without handing the request back.
+            let call = async { callback((changes.clone(), request.clone())).await };
             match call_guarded(ctx, "before_model", call).await? {
+                BeforeModel::Continue => {}
                 BeforeModel::Ask(changed) => request = changed,
-                answer => return Ok(answer),
+                BeforeModel::Answer(response) => return Ok(Asked::Answered(response)),
             }
         }
-        Ok(BeforeModel::Ask(request))
+        Ok(Asked::Model(request))
     }
 
     async fn after_model(

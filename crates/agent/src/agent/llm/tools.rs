@@ -130,6 +130,7 @@ impl LlmAgent {
         for callback in &self.llm_callbacks.before_tool {
             let decides = async { callback((tool_ctx.clone(), call.clone())).await };
             match call_guarded(ctx, "before_tool", decides).await? {
+                BeforeTool::Continue => {}
                 BeforeTool::Call(args) => call.args = args,
                 BeforeTool::Answer(value) => {
                     result = Some(value);
