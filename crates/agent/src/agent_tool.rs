@@ -1,3 +1,4 @@
+use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -120,4 +121,10 @@ impl AgentTool {
 fn said(event: &Event) -> String {
     let parts = event.content.iter().flat_map(Content::parts).filter(|part| part.thought != Some(true));
     parts.filter_map(|part| part.text.as_deref()).collect::<Vec<_>>().join("\n")
+}
+
+impl fmt::Debug for AgentTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentTool").field("name", &self.agent.name()).finish_non_exhaustive()
+    }
 }

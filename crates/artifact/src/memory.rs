@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -118,5 +119,11 @@ impl ArtifactService for MemoryArtifacts {
         let path = ArtifactPath::of(key)?;
         self.kept().remove(&path);
         Ok(())
+    }
+}
+
+impl fmt::Debug for MemoryArtifacts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryArtifacts").finish_non_exhaustive()
     }
 }

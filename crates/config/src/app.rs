@@ -1,3 +1,4 @@
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -71,4 +72,15 @@ fn check_name(name: &str) -> Result<(), ConfigError> {
         return refused("it begins with a letter and has letters, digits, \"_\" and \"-\" only");
     }
     Ok(())
+}
+
+impl fmt::Debug for LoadedApp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoadedApp")
+            .field("name", &self.name)
+            .field("root", &self.root.name())
+            .field("language", &self.language)
+            .field("files", &self.files)
+            .finish_non_exhaustive()
+    }
 }

@@ -1,4 +1,5 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use async_trait::async_trait;
@@ -99,5 +100,11 @@ impl Memory {
             id: Some(event.id.clone()),
             custom_metadata: BTreeMap::new(),
         }
+    }
+}
+
+impl fmt::Debug for InMemoryMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InMemoryMemory").finish_non_exhaustive()
     }
 }

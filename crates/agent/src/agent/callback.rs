@@ -3,6 +3,7 @@
 //! A callback is an async closure over owned arguments. A list of them runs in order, until one
 //! gives an answer.
 
+use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -130,4 +131,19 @@ pub(crate) async fn call_guarded<T>(
         Err(panic) => Err(format!("it panicked: {panic}").into()),
     };
     result.map_err(|source| AgentError::Callback { agent: ctx.agent_name().to_owned(), hook, source })
+}
+
+impl fmt::Debug for ToolCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolCall").field("tool", &self.tool.name()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for AgentCallbacks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentCallbacks")
+            .field("before", &self.before.len())
+            .field("after", &self.after.len())
+            .finish_non_exhaustive()
+    }
 }

@@ -69,7 +69,13 @@ macro_rules! composite {
             self.composite.reads_history()
         }
     };
-    ($agent:ty) => {
+    ($agent:ident) => {
+        impl std::fmt::Debug for $agent {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($agent)).field("name", &self.composite.name).finish_non_exhaustive()
+            }
+        }
+
         impl $agent {
             /// With a description, by which other agents decide when to hand over.
             #[must_use]

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -64,5 +65,14 @@ impl Deref for CallbackContext {
 
     fn deref(&self) -> &ReadonlyContext {
         &self.changes.context
+    }
+}
+
+impl fmt::Debug for CallbackContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallbackContext")
+            .field("session", self.session_key())
+            .field("agent", &self.agent_name())
+            .finish_non_exhaustive()
     }
 }

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -153,5 +154,14 @@ impl Deref for InvocationContext {
 
     fn deref(&self) -> &ReadonlyContext {
         &self.context
+    }
+}
+
+impl fmt::Debug for InvocationContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InvocationContext")
+            .field("session", self.session_key())
+            .field("agent", &self.agent_name())
+            .finish_non_exhaustive()
     }
 }

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::sync::Arc;
 
 use sessile_session::{Content, Session, SessionKey};
@@ -74,5 +75,14 @@ impl ReadonlyContext {
     /// Whether the run was cancelled; what is done from here on is not stored.
     pub fn is_cancelled(&self) -> bool {
         self.invocation.turn.is_over()
+    }
+}
+
+impl fmt::Debug for ReadonlyContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadonlyContext")
+            .field("session", self.session_key())
+            .field("agent", &self.agent_name())
+            .finish_non_exhaustive()
     }
 }

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -60,5 +61,15 @@ impl Deref for ToolContext {
 
     fn deref(&self) -> &CallbackContext {
         &self.callback
+    }
+}
+
+impl fmt::Debug for ToolContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolContext")
+            .field("session", self.session_key())
+            .field("agent", &self.agent_name())
+            .field("call_id", &self.call_id)
+            .finish_non_exhaustive()
     }
 }

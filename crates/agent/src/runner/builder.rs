@@ -1,3 +1,4 @@
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
@@ -116,5 +117,14 @@ impl RunnerBuilder {
                 seats: Arc::default(),
             }),
         })
+    }
+}
+
+impl fmt::Debug for RunnerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunnerBuilder")
+            .field("app", &self.app)
+            .field("root", &self.root.name())
+            .finish_non_exhaustive()
     }
 }

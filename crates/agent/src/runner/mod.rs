@@ -6,6 +6,7 @@ mod recover;
 mod run_agents;
 mod stream;
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
@@ -109,5 +110,14 @@ impl Runner {
     /// The sessions.
     pub fn sessions(&self) -> &SessionService {
         &self.inner.services.sessions
+    }
+}
+
+impl fmt::Debug for Runner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runner")
+            .field("app", &self.inner.app)
+            .field("root", &self.root().name())
+            .finish_non_exhaustive()
     }
 }

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -99,5 +100,11 @@ impl Stream for Run {
 impl Drop for Run {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run").field("session", &self.key).finish_non_exhaustive()
     }
 }

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::marker::PhantomData;
 
 use async_trait::async_trait;
@@ -208,9 +209,11 @@ pub trait ToolFunction<Args, Kind>: Send + Sync + 'static {
 }
 
 /// Marks functions that take a [`ToolContext`].
+#[derive(Debug)]
 pub struct WithContext(());
 
 /// Marks functions that do not.
+#[derive(Debug)]
 pub struct WithoutContext(());
 
 impl<Args, F, Fut, T, E> ToolFunction<Args, WithContext> for F
@@ -279,4 +282,16 @@ fn to_json<T: Serialize, E: Into<BoxError>>(result: Result<T, E>) -> Result<Valu
     let json = SharedValue::from_serialize(&value)
         .map_err(|error| ToolError::Result { reason: error.to_string() })?;
     Ok(json.into_value())
+}
+
+impl<Args, Kind, F> fmt::Debug for FunctionTool<Args, Kind, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FunctionTool").field("name", &self.declaration.name).finish_non_exhaustive()
+    }
+}
+
+impl<S, F> fmt::Debug for Sharing<S, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sharing").finish_non_exhaustive()
+    }
 }

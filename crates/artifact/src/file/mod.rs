@@ -14,6 +14,7 @@ mod metadata;
 mod read;
 mod save;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -102,5 +103,11 @@ impl ArtifactService for FileArtifacts {
     async fn delete(&self, key: &ArtifactKey) -> Result<(), ArtifactError> {
         let (root, path) = (self.root.clone(), ArtifactPath::of(key)?);
         blocking("delete an artifact", move || save::delete(&root, &path)).await
+    }
+}
+
+impl fmt::Debug for FileArtifacts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileArtifacts").field("root", &self.root).finish_non_exhaustive()
     }
 }

@@ -3,6 +3,7 @@
 mod open;
 mod rows;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -71,4 +72,10 @@ async fn with<T: Send + 'static>(
     let mut connection = connection.clone().lock_owned().await;
     let worked = tokio::task::spawn_blocking(move || work(&mut connection));
     worked.await.map_err(doing(action))?.map_err(doing(action))
+}
+
+impl fmt::Debug for SqliteMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteMemory").finish_non_exhaustive()
+    }
 }

@@ -11,7 +11,7 @@ use super::turn::Turn;
 /// alike. `{name}` in it stands for any text up to what follows it, or to the end of the sentence,
 /// and may be used in the answer. So may `{user}`, the whole message, and `{result.field}`, a field
 /// of the tool's result.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Rule {
     /// Any of these in the message, which must be the newest content.
     pub(super) user: Vec<Pattern>,

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::fmt;
 use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
@@ -193,4 +194,16 @@ impl Turn {
 
 fn spoken<'a>(part: &Part, pieces: impl Iterator<Item = &'a str>) -> Vec<Part> {
     pieces.map(|piece| Part { thought: part.thought, ..Part::text(piece) }).collect()
+}
+
+impl fmt::Debug for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Turn")
+            .field("answer", &self.answer)
+            .field("pieces", &self.pieces)
+            .field("fails", &self.error.is_some())
+            .field("delay", &self.delay)
+            .field("delay_between", &self.delay_between)
+            .finish_non_exhaustive()
+    }
 }

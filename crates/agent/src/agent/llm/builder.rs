@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -305,5 +306,11 @@ impl LlmAgentBuilder {
         }
         tree::check(&agent.name, &agent.sub_agents, problems)?;
         Ok(agent)
+    }
+}
+
+impl fmt::Debug for LlmAgentBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LlmAgentBuilder").field("name", &self.agent.name).finish_non_exhaustive()
     }
 }

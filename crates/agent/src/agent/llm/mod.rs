@@ -11,6 +11,7 @@ mod step;
 mod tools;
 mod transfer;
 
+use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -133,5 +134,11 @@ impl Agent for LlmAgent {
 
     async fn run(&self, ctx: &InvocationContext) -> Result<(), AgentError> {
         self.answer(ctx).await
+    }
+}
+
+impl fmt::Debug for LlmAgent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LlmAgent").field("name", &self.name).finish_non_exhaustive()
     }
 }
