@@ -30,7 +30,8 @@ impl AgentTool {
         Self { agent: Arc::new(agent), skip_summarization: false }
     }
 
-    /// Whose answer is the final one.
+    /// Makes the answer of the agent the final one: the model of the asking agent is not asked
+    /// again.
     #[must_use]
     pub fn skip_summarization(mut self) -> Self {
         self.skip_summarization = true;
@@ -109,16 +110,17 @@ impl AgentTool {
                 continue;
             }
             outer.take_over(&event)?;
-            let said = said(&event);
-            if !said.is_empty() {
-                answer = said;
+            let text = text_of(&event);
+            if !text.is_empty() {
+                answer = text;
             }
         }
         Ok(answer)
     }
 }
 
-fn said(event: &Event) -> String {
+/// The text of an event without thoughts.
+fn text_of(event: &Event) -> String {
     let parts = event.content.iter().flat_map(Content::parts).filter(|part| part.thought != Some(true));
     parts.filter_map(|part| part.text.as_deref()).collect::<Vec<_>>().join("\n")
 }

@@ -11,7 +11,7 @@ use crate::path::{ArtifactPath, Owner};
 use crate::reference;
 use crate::service::{ArtifactKey, ArtifactService, ArtifactVersion, NewArtifact};
 
-/// Artifacts that live as long as this value.
+/// Artifacts in memory, which live as long as this value.
 pub struct MemoryArtifacts {
     clock: Arc<dyn Clock>,
     /// A std mutex: it is never held across an `.await`.
@@ -19,18 +19,18 @@ pub struct MemoryArtifacts {
 }
 
 struct Artifact {
-    /// The name under which it was saved last; others may lead here too.
+    /// The name under which it was saved last; other names may have the same path.
     name: String,
     versions: Vec<(ArtifactVersion, Part)>,
 }
 
 impl MemoryArtifacts {
-    /// A place with no artifacts yet.
+    /// A service without artifacts.
     pub fn new() -> Self {
         Self::with_clock(Arc::new(SystemClock))
     }
 
-    /// A place that takes the time of its versions from this clock.
+    /// A service that takes the time of its versions from this clock.
     pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
         Self { clock, kept: Mutex::default() }
     }

@@ -13,18 +13,18 @@ use crate::folders::{ROOT, app_folders, named};
 pub struct LoadedApp {
     /// Its name.
     pub name: String,
-    /// Its first agent.
+    /// The root of its agents.
     pub root: Arc<dyn Agent>,
     /// What its state may hold, if it declares that. Give it to the service that commits its state:
     /// `sessions.with_schema(app.name, schema)`.
     pub schema: Option<StateSchema>,
-    /// What it is written in: `yaml` or `rust`.
+    /// The language that it is written in: `yaml` or `rust`.
     pub language: &'static str,
     /// The files that it was read from, the root's first.
     pub files: Vec<PathBuf>,
 }
 
-/// An application's name, and the application or what is wrong with it.
+/// The name of an application, and the application or the error of loading it.
 pub type NamedApp = (String, Result<LoadedApp, ConfigError>);
 
 /// Loads the application in a folder.
@@ -47,17 +47,17 @@ pub fn load_app(folder: &Path) -> Result<LoadedApp, ConfigError> {
 }
 
 /// Loads all applications in a folder, by name: each of its folders with a `root_agent.yaml`, or
-/// the folder itself if it has one. Other folders and hidden ones are passed over.
+/// the folder itself if it has one. Other folders and hidden ones are ignored.
 ///
 /// # Errors
 ///
-/// [`ConfigError::Read`] if the folder cannot be read. What is wrong with one application does not
-/// keep the others from being loaded.
+/// [`ConfigError::Read`] if the folder cannot be read. An error of one application does
+/// not keep the others from being loaded.
 pub fn load_apps(folder: &Path) -> Result<Vec<NamedApp>, ConfigError> {
     Ok(app_folders(folder)?.iter().map(|path| (named(path), load_app(path))).collect())
 }
 
-/// The rule of the reference: a letter, then letters, digits, `_` and `-`; not `user`.
+/// Checks a name by google-adk's rule: a letter, then letters, digits, `_` and `-`; not `user`.
 fn check_name(name: &str) -> Result<(), ConfigError> {
     let refused = |reason| Err(ConfigError::Name { name: name.to_owned(), reason });
     let begins = name.chars().next().is_some_and(|first| first.is_ascii_alphabetic());

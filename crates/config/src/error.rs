@@ -7,17 +7,17 @@ use sessile_agent::{BuildError, ModelError};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// The folder's name cannot be an application's.
+    /// The name of the folder is not a valid name of an application.
     #[error("{name:?} cannot be the name of an application: {reason}")]
     Name {
         /// The name.
         name: String,
-        /// What names are like.
+        /// What valid names are like.
         reason: &'static str,
     },
 
     /// There is no application in the folder.
-    #[error("{folder} holds no root_agent.yaml")]
+    #[error("{folder} contains no root_agent.yaml")]
     NoAgent {
         /// The folder.
         folder: String,
@@ -35,7 +35,7 @@ pub enum ConfigError {
     /// Something in a file is wrong.
     #[error("{location}: {}{problem}", in_field(field))]
     Invalid {
-        /// Where.
+        /// The position of the problem.
         location: SourceLocation,
         /// The field, empty if it is about the whole file.
         field: String,
@@ -46,18 +46,18 @@ pub enum ConfigError {
     /// A model cannot be used.
     #[error("{location}: model: {source}")]
     Model {
-        /// Where it is named.
+        /// Where the file names it.
         location: SourceLocation,
         /// Why, and what to do.
         source: ModelError,
     },
 
-    /// What the files say does not make an agent.
+    /// The agent that a file describes cannot be built.
     #[error("{location}: {source}")]
     Build {
         /// Where the agent begins.
         location: SourceLocation,
-        /// All that is wrong.
+        /// All problems.
         source: BuildError,
     },
 }
@@ -69,7 +69,7 @@ fn in_field(field: &str) -> String {
 /// A position in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceLocation {
-    /// The file, as seen from the folder of applications.
+    /// The file, relative to the folder of applications.
     pub file: String,
     /// The line, from 1.
     pub line: u64,

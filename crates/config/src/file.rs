@@ -1,4 +1,4 @@
-//! One file of an agent, with the position of everything in it.
+//! The file of an agent, with the positions of its fields.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,10 +12,10 @@ use serde_saphyr::{Error, Location, MessageFormatter, Spanned, UserMessageFormat
 
 use crate::error::{ConfigError, SourceLocation};
 
-/// An agent is described by hand; a file beyond this size is something else.
+/// The largest file that is read. Files are written by hand; a larger one is not an agent.
 const MAX_FILE: u64 = 1 << 20;
 
-/// Everything that an agent's file may say.
+/// All fields of the file of an agent.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AgentFile {
@@ -53,7 +53,7 @@ pub(crate) struct AgentFile {
     pub(crate) after_tool_callbacks: Option<Spanned<IgnoredAny>>,
 }
 
-/// The first of these fields that is there, and where.
+/// The first of these fields that is present, and its position.
 macro_rules! first_of {
     ($file:expr, $($field:ident)*) => {
         [$((stringify!($field), $file.$field.as_ref().map(|value| value.referenced))),*]
@@ -109,7 +109,7 @@ pub(crate) struct AgentToolArgs {
 /// Makes errors about one file.
 #[derive(Clone)]
 pub(crate) struct Source {
-    /// What errors call the file.
+    /// The name of the file in errors.
     pub(crate) shown: String,
 }
 
@@ -142,7 +142,7 @@ impl Source {
     }
 }
 
-/// The text of a file that is a file, and not a large one.
+/// The text of a file; refused if it is not a plain file or too large.
 fn text_of(path: &Path) -> io::Result<String> {
     let file = fs::File::open(path)?;
     if !file.metadata()?.is_file() {
@@ -169,7 +169,7 @@ fn field_at(text: &str, at: Location) -> String {
     before.max_by_key(|(_, value)| position(value.referenced)).map_or_else(String::new, |(name, _)| name)
 }
 
-/// `; did you mean …?`, if there is a name that is much alike.
+/// `; did you mean …?`, if there is a similar name.
 pub(crate) fn did_you_mean(name: &str, known: &[&str]) -> String {
     let alike = |known: &&&str| strsim::jaro_winkler(name, known);
     let nearest = known.iter().filter(|known| alike(known) > 0.8);

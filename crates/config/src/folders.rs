@@ -8,7 +8,7 @@ use crate::error::ConfigError;
 /// The file that makes a folder an application.
 pub(crate) const ROOT: &str = "root_agent.yaml";
 
-/// The folders of the applications in a folder, in the order of their names.
+/// The folders of the applications in a folder, sorted by name.
 pub(crate) fn app_folders(folder: &Path) -> Result<Vec<PathBuf>, ConfigError> {
     let read = |source| ConfigError::Read { file: folder.display().to_string(), source };
     let mut folders = Vec::new();

@@ -1,4 +1,4 @@
-//! Code of the application that runs around agents, models and tools.
+//! Callbacks: code of the application that runs before and after agents, models and tools.
 //!
 //! A callback is an async closure over owned arguments. A list of them runs in order, until one
 //! gives an answer.
@@ -23,7 +23,7 @@ pub enum BeforeModel {
     Continue,
     /// The model is asked with this request.
     Ask(ModelRequest),
-    /// This is the answer; the model is not asked, and callbacks after the model do not run.
+    /// This is the response. The model is not asked, and callbacks after the model do not run.
     Answer(ModelResponse),
 }
 
@@ -46,7 +46,7 @@ pub enum BeforeTool {
     Continue,
     /// The tool is called with these arguments.
     Call(Map<String, Value>),
-    /// This is the result; the tool is not called. Callbacks after the tool do run.
+    /// This is the result. The tool is not called, but callbacks after the tool do run.
     Answer(Value),
 }
 
@@ -59,7 +59,7 @@ pub struct ToolCall {
     pub args: Map<String, Value>,
 }
 
-/// A callback of this shape, kept.
+/// A stored callback.
 type Kept<Arguments, Output> =
     Arc<dyn Fn(Arguments) -> BoxFuture<'static, Result<Output, BoxError>> + Send + Sync>;
 
@@ -72,7 +72,7 @@ pub(crate) type BeforeToolCallback = Kept<(ToolContext, ToolCall), BeforeTool>;
 pub(crate) type AfterToolCallback = Kept<(ToolContext, Arc<ToolCall>, Arc<Value>), Option<Value>>;
 pub(crate) type ToolErrorCallback = Kept<(ToolContext, Arc<ToolCall>, Arc<ToolError>), Option<Value>>;
 
-/// What runs before and after an agent, whatever its kind.
+/// The callbacks before and after an agent of any kind.
 #[derive(Clone, Default)]
 pub struct AgentCallbacks {
     pub(crate) before: Vec<AgentCallback>,
@@ -85,8 +85,8 @@ impl AgentCallbacks {
         Self::default()
     }
 
-    /// Runs this before the agent. If it returns a content, that is the agent's answer: the agent
-    /// and its callbacks afterwards do not run.
+    /// Runs this before the agent. If it returns a content, that is the agent's answer: neither the
+    /// agent nor its callbacks afterwards run.
     #[must_use]
     pub fn before<F, Fut>(mut self, callback: F) -> Self
     where
@@ -97,7 +97,7 @@ impl AgentCallbacks {
         self
     }
 
-    /// Runs this after the agent. If it returns a content, that is said too.
+    /// Runs this after the agent. If it returns a content, that is emitted as one more event.
     #[must_use]
     pub fn after<F, Fut>(mut self, callback: F) -> Self
     where
@@ -109,7 +109,7 @@ impl AgentCallbacks {
     }
 }
 
-/// What runs around the model and the tools of an agent.
+/// The callbacks around the model and the tools of an agent.
 #[derive(Clone, Default)]
 pub(crate) struct LlmCallbacks {
     pub(crate) before_model: Vec<BeforeModelCallback>,

@@ -7,14 +7,14 @@ use sessile_state::{Change, Delta, Reducers, Scope, State};
 
 use crate::agent::Agent;
 
-/// Where in the tree of agents something runs.
+/// Where in the tree of agents something runs, like a frame of a call stack.
 pub(crate) struct Frame {
     pub(crate) parent: Option<Arc<Frame>>,
     /// The agent's name.
     pub(crate) agent: String,
     /// The branch that its events are on; none outside of parallel agents.
     pub(crate) branch: Option<String>,
-    /// What it sees: the invocation's state, or a parallel branch's view of it.
+    /// The state that the agent sees: that of the run, or a parallel branch's view of it.
     pub(crate) state: State,
     /// The rules of the contexts here.
     pub(crate) rules: Arc<Rules>,
@@ -63,14 +63,14 @@ impl Frame {
         Self::new(None, String::new(), None, state, rules, Arc::default())
     }
 
-    /// The place of an agent below, on the same branch and state.
+    /// The frame of an agent below, on the same branch and state.
     pub(crate) fn below(self: &Arc<Self>, agent: &dyn Agent) -> Arc<Self> {
         let (state, operated) = (self.state.clone(), self.operated.clone());
         let (name, rules) = (agent.name().to_owned(), self.rules.below(agent));
         Self::new(Some(self.clone()), name, self.branch.clone(), state, rules, operated)
     }
 
-    /// The place of a parallel branch, with a view of the state of its own.
+    /// The frame of a parallel branch, with its own view of the state.
     pub(crate) fn branch(self: &Arc<Self>, name: &str) -> Arc<Self> {
         let branch = match &self.branch {
             Some(branch) => format!("{branch}.{name}"),
@@ -105,14 +105,14 @@ impl Frame {
         }
     }
 
-    /// Notes that a transaction changed these keys: the store had the last word on them, as it has
-    /// with operations.
+    /// Notes that a transaction changed these keys: as with operations, the store computed their
+    /// values.
     pub(crate) fn note_transaction<'a>(&self, keys: impl Iterator<Item = &'a str>) {
         self.operated().extend(keys.map(str::to_owned));
     }
 
-    /// Notes the same of what parallel branches below changed, all of it and what of that with
-    /// operations.
+    /// Notes what joined branches below changed: `merged` is all of it, `operated` the keys that
+    /// they changed with operations.
     pub(crate) fn note_joined(&self, merged: &Delta, operated: BTreeSet<String>) {
         let mut known = self.operated();
         known.retain(|key| merged.get(key).is_none());

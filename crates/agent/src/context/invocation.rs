@@ -14,19 +14,19 @@ use crate::actions::join_actions;
 use crate::agent::Agent;
 use crate::error::AgentError;
 
-/// What an agent sees of a run, and where its events go.
+/// The context of an agent: what it sees of a run, and where it emits its events.
 #[derive(Clone)]
 pub struct InvocationContext {
     pub(crate) context: ReadonlyContext,
 }
 
 impl InvocationContext {
-    /// Commits an event and hands it to whoever reads the run's stream; a partial event is handed
-    /// on and not stored. Author, invocation, branch and id are filled in where they are empty.
+    /// Commits an event and passes it to the reader of the run's stream; a partial event is only
+    /// passed on, not stored. Author, invocation, branch and id are filled in where they are empty.
     /// Returns the event as it was stored, after the commit and after the reader took it.
     ///
     /// `user:` and `app:` keys that the event sets are compared with what this agent sees of them:
-    /// if another session changed them since, the event tells so. Changes that are made in a
+    /// if another session changed them since, the event reports it. Changes that are made in a
     /// context, see [`changes`](Self::changes), are compared with what was read there. Keys with a
     /// reducer are changed by the difference.
     ///
@@ -43,7 +43,7 @@ impl InvocationContext {
         self.emit_as(Append::new(event).guarded(guards)).await
     }
 
-    /// Commits an event under conditions, and hands it on.
+    /// Commits an event under conditions, and passes it on.
     pub(crate) async fn emit_as(&self, append: impl Into<Append>) -> Result<Arc<Event>, AgentError> {
         self.invocation.emit(&self.frame, append.into()).await
     }
@@ -108,7 +108,7 @@ impl InvocationContext {
         self.frame.is_stopped()
     }
 
-    /// The same run at another place in the tree.
+    /// The context of another frame of the same run.
     pub(crate) fn at(&self, frame: Arc<Frame>) -> Self {
         Self { context: ReadonlyContext { invocation: self.invocation.clone(), frame } }
     }
@@ -117,7 +117,8 @@ impl InvocationContext {
         self.at(self.frame.below(agent))
     }
 
-    /// Emits what a callback said and changed, if it did either, also if `add` fails.
+    /// Emits the content and the changes of callbacks, if there are any. If `add` fails, the event
+    /// is emitted nevertheless.
     pub(crate) async fn emit_changes(
         &self,
         content: Option<Content>,

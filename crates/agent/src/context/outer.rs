@@ -13,11 +13,11 @@ use crate::error::ToolError;
 /// count in the session of the agent that asked.
 pub(crate) struct Outer {
     pub(crate) ctx: ToolContext,
-    /// The state that the copy was made of.
+    /// The state that was copied.
     copied: Snapshot,
     /// The keys that contexts of the run had read before they set or removed them.
     reads: Mutex<BTreeSet<String>>,
-    /// Events that tell what a transaction of the outer session has stored already.
+    /// Ids of events whose changes a transaction of the outer session has already stored.
     stored: Mutex<BTreeSet<String>>,
 }
 
@@ -62,7 +62,7 @@ impl Outer {
                 state.mark_read(key, self.copied.get_raw(key));
             }
         }
-        // What the run set was made an operation there, if a reducer wants that.
+        // Reducers were already applied in the run: what they cover arrives as operations.
         state.with_reducers(Reducers::new()).try_apply(&delta).map_err(ToolError::failed)
     }
 }

@@ -8,7 +8,7 @@ use super::frame::Frame;
 use super::run::Invocation;
 use crate::run_request::RunConfig;
 
-/// What a run is about, to read.
+/// What can be read of a run.
 #[derive(Clone)]
 pub struct ReadonlyContext {
     pub(crate) invocation: Arc<Invocation>,
@@ -41,7 +41,7 @@ impl ReadonlyContext {
         self.invocation.key.app()
     }
 
-    /// What the user said to begin the run.
+    /// The message that began the run.
     pub fn user_content(&self) -> Option<&Content> {
         self.invocation.user_content.as_ref()
     }
@@ -51,18 +51,18 @@ impl ReadonlyContext {
         self.frame.branch.as_deref()
     }
 
-    /// How the run was asked for.
+    /// The configuration of the run.
     pub fn config(&self) -> &RunConfig {
         &self.invocation.config
     }
 
-    /// What is known at this moment, to read.
+    /// A snapshot of the state.
     pub fn state(&self) -> Snapshot {
         self.frame.state.snapshot()
     }
 
-    /// The session with the events that the run has read and made. Copies the list of events, not
-    /// the events.
+    /// The session with the events that the run has read and emitted. Copies the list of events,
+    /// not the events.
     pub async fn session(&self) -> Session {
         self.with_session(Session::clone).await
     }

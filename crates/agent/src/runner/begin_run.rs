@@ -1,4 +1,4 @@
-//! From a request to the agent that answers.
+//! Begins a run: from a request to the agent that answers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use crate::history::{ABORTED, call_event, newest_first};
 use crate::run_request::{RunConfig, RunRequest};
 use crate::turn::{Busy, Turn};
 
-/// So many events are read if no agent looks back on earlier turns: enough to see who answers, and
-/// what a run that was cut off left open.
+/// The number of events to read if no agent looks back on earlier turns: enough to find the agent
+/// that answers, and the calls that an interrupted run left open.
 const LAST_EVENTS: usize = 50;
 
 impl Inner {
@@ -96,7 +96,7 @@ impl Inner {
         Ok(run_agents(&ctx, agent).await?)
     }
 
-    /// Stores what the user says, unless it is there already because an invocation goes on.
+    /// Stores the message, unless it is stored already because an invocation is continued.
     async fn commit_message(
         &self,
         run: &Invocation,
@@ -108,12 +108,12 @@ impl Inner {
         let is_same = |other: &SessionEvent| {
             other.author == "user" && other.invocation_id == run.id && other.content == event.content
         };
-        let said =
+        let is_stored =
             goes_on && event.content.is_some() && run.session.read().await.events().iter().any(is_same);
-        if said && event.actions.state_delta.is_empty() {
+        if is_stored && event.actions.state_delta.is_empty() {
             return Ok(());
         }
-        if said {
+        if is_stored {
             event.content = None;
         }
         if run.config.yield_user_message {
@@ -126,8 +126,8 @@ impl Inner {
     }
 
     async fn load(&self, key: &SessionKey, config: &RunConfig) -> Result<(Session, bool), RunError> {
-        let wants_all = config.window == EventWindow::ALL;
-        let window = match wants_all && !self.tree.root().reads_history() {
+        let is_unlimited = config.window == EventWindow::ALL;
+        let window = match is_unlimited && !self.tree.root().reads_history() {
             true => EventWindow::last(LAST_EVENTS),
             false => config.window,
         };
@@ -136,7 +136,7 @@ impl Inner {
             Some(session) => session,
             None if self.auto_create => {
                 match sessions.create(CreateSession::new(key.app(), key.user()).with_id(key.id())).await {
-                    // Another process was faster; the session is there, which is what was wanted.
+                    // Another process created it in the meantime: use that session.
                     Err(SessionError::AlreadyExists { .. }) => {
                         let session = sessions.get(key, window).await?;
                         session.ok_or_else(|| SessionError::NotFound { key: key.clone() })?
@@ -208,7 +208,7 @@ fn invalid(reason: String) -> Ended {
     Ended::Refused(RunError::InvalidMessage { reason })
 }
 
-/// A message as the user's, if it is one that can be answered.
+/// The message with the role of the user, if it can be answered.
 fn checked(message: Content) -> Result<Content, RunError> {
     let invalid = |reason: &str| Err(RunError::InvalidMessage { reason: reason.to_owned() });
     let parts = message.parts();
@@ -230,7 +230,7 @@ fn response_ids(message: &Content) -> impl Iterator<Item = &str> {
     message.parts().iter().filter_map(|part| part.function_response.as_deref()?.id.as_deref())
 }
 
-/// The agent that goes on with a conversation: the one that spoke last, if it may
+/// The agent that continues a conversation: the one that answered last, if it may
 /// continue the conversation.
 fn who_answers(tree: &Tree, events: &[SessionEvent]) -> Arc<dyn Agent> {
     let root = tree.root();

@@ -67,9 +67,9 @@ struct Inner {
     services: Arc<Services>,
     when_busy: WhenBusy,
     auto_create: bool,
-    /// How contexts treat state, unless an agent says otherwise.
+    /// How contexts treat state, unless an agent overrides it.
     rules: Arc<Rules>,
-    /// Where model calls are counted, if it is not in each run by itself.
+    /// The shared counter of model calls; `None` if each run has its own.
     model_calls: Option<Arc<AtomicU32>>,
     seats: Arc<Seats>,
 }
@@ -92,7 +92,7 @@ impl Runner {
         Run::new(Box::pin(work), queue, turn, key.ok())
     }
 
-    /// Ends the running turn of a session. Tells whether there was one.
+    /// Cancels the current run of a session. Returns whether there was one.
     pub fn cancel(&self, session: &SessionKey) -> bool {
         self.inner.seats.cancel(session)
     }

@@ -17,7 +17,7 @@ use crate::turn::Turn;
 /// committed stays, nothing is written afterwards, and the session can be used again.
 #[must_use = "a run does nothing unless its events are read"]
 pub struct Run {
-    /// What is left to do.
+    /// The rest of the run; `None` when it is over.
     work: Option<BoxFuture<'static, Result<(), RunError>>>,
     ended: BoxFuture<'static, ()>,
     queue: Arc<EventQueue>,
@@ -55,7 +55,7 @@ impl Run {
         Ok(events)
     }
 
-    /// Ends the run, whatever is left of it.
+    /// Ends the run, and drops the rest of its work.
     fn close(&mut self) {
         if self.work.is_some() {
             self.turn.end();

@@ -16,7 +16,7 @@ use crate::error::ToolError;
 use crate::json_schema::schema_of;
 use crate::model::FunctionDeclaration;
 
-/// An async function as a tool. Its argument says which arguments the model may give.
+/// An async function as a tool. The type of its argument declares the arguments for the model.
 ///
 /// ```
 /// use schemars::JsonSchema;
@@ -85,15 +85,15 @@ where
         Self { declaration, takes_arguments, long_running: false, question: None, function, kind }
     }
 
-    /// Whose result may come later, see [`Tool::is_long_running`]. A function that returns null has
-    /// no result yet.
+    /// Marks the tool as long-running, see [`Tool::is_long_running`]: a function that returns null
+    /// has no result yet.
     #[must_use]
     pub fn long_running(mut self) -> Self {
         self.long_running = true;
         self
     }
 
-    /// That runs only after the user said yes to this question.
+    /// Runs the function only after the user has confirmed this question.
     #[must_use]
     pub fn require_confirmation(mut self, question: impl Into<String>) -> Self {
         self.question = Some(question.into());

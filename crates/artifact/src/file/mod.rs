@@ -29,34 +29,34 @@ use folder::Root;
 
 /// Artifacts in a folder that google-adk's `FileArtifactService` can use at the same time.
 ///
-/// What was saved is on the disk when `save` returns; a crash leaves a version whole or not at all.
-/// Nothing outside of the folder is read or written, whatever the names say: names that lead out
-/// are refused, and so are symbolic links below the folder.
+/// A saved version is on the disk when `save` returns; a crash leaves a version complete or not at
+/// all. Nothing outside of the folder is read or written: names that lead out of it are refused,
+/// and so are symbolic links below it.
 pub struct FileArtifacts {
     root: Root,
     clock: Arc<dyn Clock>,
 }
 
 impl FileArtifacts {
-    /// Opens a folder, making it if it is not there.
+    /// Opens a folder, and creates it if it does not exist.
     ///
     /// # Errors
     ///
-    /// [`ArtifactError::Backend`] if it cannot be made or is no folder.
+    /// [`ArtifactError::Backend`] if it cannot be created or is not a folder.
     pub async fn open(root: impl Into<PathBuf>) -> Result<Self, ArtifactError> {
         let root = root.into();
         let root = blocking("open the folder of artifacts", move || Root::open(&root)).await?;
         Ok(Self { root, clock: Arc::new(SystemClock) })
     }
 
-    /// Takes the time of new versions from this clock.
+    /// With this clock for the time of new versions.
     #[must_use]
     pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         Self { clock, ..self }
     }
 }
 
-/// Files are worked with on a thread that may block.
+/// Runs file operations on a thread that may block.
 async fn blocking<T: Send + 'static>(
     action: &'static str,
     work: impl FnOnce() -> Result<T, ArtifactError> + Send + 'static,

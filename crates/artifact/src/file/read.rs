@@ -14,7 +14,7 @@ use crate::error::{ArtifactError, doing};
 use crate::path::{ArtifactPath, METADATA, Owner, VERSIONS};
 use crate::service::{ArtifactKey, ArtifactVersion};
 
-/// How often a reading begins again because the version was deleted and saved anew under its eyes.
+/// How often a read is retried because the version was deleted and saved again concurrently.
 const TRIES: usize = 100;
 
 /// The content of a version, or of the newest. References are not followed here.
@@ -39,7 +39,7 @@ pub(super) fn load(
     Err(never_steady(path))
 }
 
-/// What is known of each version, oldest first.
+/// The metadata of each version, oldest first.
 pub(super) fn versions(root: &Root, path: &ArtifactPath) -> Result<Vec<ArtifactVersion>, ArtifactError> {
     let artifact = root.of(path);
     for _ in 0..TRIES {
@@ -71,12 +71,13 @@ pub(super) fn names(root: &Root, owner: &Owner, session: &SessionKey) -> Result<
     while let Some(path) = waiting.pop() {
         let folder: PathBuf = top.iter().chain(path.iter().map(AsRef::as_ref)).collect();
         let entries = match fs::read_dir(&folder) {
-            Err(error) if is_absent(&error) => continue, // it was deleted since we looked
+            Err(error) if is_absent(&error) => continue, // it was deleted concurrently
             entries => entries.map_err(doing("list artifacts"))?,
         };
         for entry in entries {
             let entry = entry.map_err(doing("list artifacts"))?;
-            // A symbolic link is no folder here. A name that is no text cannot be asked for.
+            // A symbolic link does not count as a folder. A name that is not UTF-8 cannot be
+            // requested.
             let is_folder = entry.file_type().map_err(doing("list artifacts"))?.is_dir();
             if let Ok(name) = entry.file_name().into_string()
                 && is_folder
@@ -96,7 +97,8 @@ pub(super) fn names(root: &Root, owner: &Owner, session: &SessionKey) -> Result<
     Ok(names)
 }
 
-/// The name under which an artifact was saved, if it leads there; else the one that its folder has.
+/// The name under which an artifact was saved, if it has this path; otherwise the name of its
+/// folder.
 fn name_of(path: &ArtifactPath, newest: &Version<'_>, session: &SessionKey) -> String {
     let saved = newest.metadata().map(|metadata| ArtifactKey::new(session, metadata.file_name));
     match saved {
@@ -112,7 +114,7 @@ fn versions_of(root: &Root, artifact: &Path) -> Result<Vec<u64>, ArtifactError> 
     }
 }
 
-/// A version that was there when we looked.
+/// A version that existed when it was listed.
 struct Version<'a> {
     path: &'a ArtifactPath,
     folder: PathBuf,
@@ -123,8 +125,8 @@ impl<'a> Version<'a> {
         Self { path, folder: artifact.join(VERSIONS).join(number.to_string()) }
     }
 
-    /// What `read` finds, if it is of one and the same version; `None` if that was deleted
-    /// meanwhile, and perhaps another saved under its number.
+    /// The result of `read`, if the version is the same before and after; `None` if it was deleted
+    /// meanwhile, and perhaps another one saved under its number.
     fn steadily<T>(
         &self,
         read: impl FnOnce(&Self) -> Result<T, ArtifactError>,
@@ -137,7 +139,7 @@ impl<'a> Version<'a> {
         if self.identity()? == before { found.map(Some) } else { Ok(None) }
     }
 
-    /// What tells its folder from another one of the same name; `None` if it is not there.
+    /// Identifies its folder; `None` if it does not exist.
     fn identity(&self) -> Result<Option<impl PartialEq>, ArtifactError> {
         match fs::symlink_metadata(&self.folder) {
             Ok(found) => Ok(Some(folder::identity(&found))),
@@ -168,7 +170,7 @@ impl<'a> Version<'a> {
         Ok(Part { inline_data: Some(blob.into()), ..metadata.rest.unwrap_or_default() })
     }
 
-    /// What is known of it.
+    /// Its metadata for callers.
     fn facts(&self, number: u64) -> Result<ArtifactVersion, ArtifactError> {
         let metadata = self.metadata()?;
         Ok(ArtifactVersion {
@@ -183,8 +185,7 @@ impl<'a> Version<'a> {
         })
     }
 
-    /// What describes it. A version of an old google-adk may have no description: it is a text
-    /// then.
+    /// Its description. A version of an old google-adk may have none; it is a text then.
     fn metadata(&self) -> Result<Metadata, ArtifactError> {
         match self.read(METADATA)? {
             None => Ok(Metadata::default()),
@@ -192,7 +193,7 @@ impl<'a> Version<'a> {
         }
     }
 
-    /// One of its files; `None` if it is not there.
+    /// One of its files; `None` if it does not exist.
     fn read(&self, name: &str) -> Result<Option<Vec<u8>>, ArtifactError> {
         let path = self.folder.join(name);
         match fs::symlink_metadata(&path) {

@@ -11,10 +11,10 @@ use super::pattern::Pattern;
 use super::turn::{Call, Turn, fail};
 use super::{Cursor, Rule, Scripted, Turns};
 
-/// A script is written by hand; a file beyond this size is something else.
+/// The largest file that is read. Scripts are written by hand; a larger file is not a script.
 const MAX_FILE: u64 = 4 << 20;
 
-/// A script as a file.
+/// The format of a script file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Script {

@@ -17,25 +17,26 @@ pub use turn::{Call, Turn, call, calls, fail, reply, respond};
 
 /// A model that answers from a script and needs no network.
 ///
-/// A script has *turns*, given in order, and *rules*, looked at first: the first rule that fits the
-/// request answers it, as often as it fits. What neither a rule nor a turn answers is an error.
+/// A script has *turns*, which are used in order, and *rules*, which are tried first: the first
+/// rule that matches the request answers it, any number of times. It is an error if neither a rule
+/// nor a turn answers.
 ///
 /// ```
 /// use serde_json::json;
 /// use sessile_model::{Rule, Scripted, call, reply};
 ///
 /// let in_order = Scripted::new([call("add_item", json!({ "name": "book" })), reply("Added.")]);
-/// let for_ever = Scripted::from_rules([
+/// let by_rules = Scripted::from_rules([
 ///     Rule::user("my name is {name}")?.then(reply("Hello {name}!")),
 ///     Rule::always().then(reply("Who are you?")),
 /// ]);
 /// # Ok::<(), sessile_agent::ModelError>(())
 /// ```
 ///
-/// Many sessions may use one at once. The turns of [`Scripted::new`] are shared by all requests:
-/// each takes the next. [`Scripted::per_conversation`] counts the model's answers in the request
-/// itself and so keeps nothing: every conversation gets the script from its beginning. (An agent
-/// that includes no earlier contents begins again with every message.) Rules keep nothing either.
+/// Sessions may use one model concurrently. The turns of [`Scripted::new`] are shared by all
+/// requests: each takes the next. [`Scripted::per_conversation`] counts the model's answers in the
+/// request and so has no state: every conversation gets the script from its beginning. (An agent
+/// that includes no earlier contents begins again with every message.) Rules have no state either.
 ///
 /// In a file it is YAML; `docs/agents-in-yaml.md` describes it:
 ///
@@ -89,7 +90,7 @@ impl Scripted {
         Self::per_conversation([]).with_rules(rules)
     }
 
-    /// Answers with what a function makes of the request.
+    /// Answers with the result of a function of the request.
     pub fn from_fn(answer: impl Fn(&ModelRequest) -> Turn + Send + Sync + 'static) -> Self {
         Self { turns: Turns::Made(Box::new(answer)), ..Self::per_conversation([]) }
     }
@@ -103,7 +104,7 @@ impl Scripted {
         file::read(path.as_ref())
     }
 
-    /// Reads a script from YAML; `name` is what errors call it.
+    /// Reads a script from YAML; errors call it by `name`.
     ///
     /// # Errors
     ///
@@ -209,7 +210,7 @@ fn answers(request: &ModelRequest) -> usize {
     request.contents.iter().filter(|content| content.role.as_deref() == Some("model")).count()
 }
 
-/// What a [`Scripted`] model was asked, in order. Clones share the same list.
+/// The requests to a [`Scripted`] model, in order. Clones share the same list.
 #[derive(Debug, Clone, Default)]
 pub struct Requests(Arc<Mutex<Vec<ModelRequest>>>);
 

@@ -10,7 +10,7 @@ use crate::catch_panic::catch_panic;
 use crate::context::ReadonlyContext;
 use crate::error::AgentError;
 
-/// What a model is told.
+/// An instruction for a model.
 pub(super) enum Instruction {
     None,
     /// A text without placeholders, and its source.

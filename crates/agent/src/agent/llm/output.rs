@@ -1,4 +1,4 @@
-//! What is kept of an answer.
+//! Storing an answer under the output key, and checking it against the output schema.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(super) struct OutputSchema {
     check: Check,
 }
 
-/// Whether a text has the shape.
+/// Checks that a text has the shape.
 type Check = Arc<dyn Fn(&str) -> Result<(), serde_json::Error> + Send + Sync>;
 
 impl OutputSchema {

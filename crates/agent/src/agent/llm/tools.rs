@@ -19,11 +19,11 @@ use crate::context::{InvocationContext, ToolContext};
 use crate::error::{AgentError, ToolError, untold};
 use crate::tool::Tool;
 
-/// What came of a call.
+/// The outcome of a call.
 struct Called {
     name: String,
     id: String,
-    /// None: it will come later.
+    /// `None`: it will come later.
     response: Option<BTreeMap<String, SharedValue>>,
     ctx: ToolContext,
     /// What ends the run, after the response is stored.
@@ -42,7 +42,7 @@ impl LlmAgent {
         self.tools.iter().find(|tool| tool.name() == name)
     }
 
-    /// Runs the calls of an event side by side, and commits their responses and changes in one
+    /// Runs the calls of an event concurrently, and commits their responses and changes in one
     /// event.
     pub(super) async fn call_tools(
         &self,
@@ -193,7 +193,7 @@ impl LlmAgent {
         Ok(None)
     }
 
-    /// Names the agent that goes on; one that may not is an error that ends the run.
+    /// Transfers to the agent that the call names. If that is not allowed, the error ends the run.
     fn transfer(
         &self,
         ctx: &InvocationContext,
