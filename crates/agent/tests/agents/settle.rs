@@ -52,7 +52,7 @@ async fn gated(when_busy: WhenBusy) -> (Runner, SessionService, Arc<Gate>) {
     (runner, sessions, gate)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_next_run_waits_for_the_commit_of_one_that_was_dropped() {
     let (runner, sessions, gate) = gated(WhenBusy::Queue).await;
     let mut first = runner.run(says("one"));
@@ -68,7 +68,7 @@ async fn the_next_run_waits_for_the_commit_of_one_that_was_dropped() {
     assert_eq!(log(&sessions).await, ["user: one", "user: two", "agent: hi"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_newer_run_brings_the_commit_of_one_that_nobody_reads_to_its_end() {
     let (runner, sessions, gate) = gated(WhenBusy::CancelPrevious).await;
     let mut first = runner.run(says("one"));

@@ -177,7 +177,7 @@ async fn arguments_that_do_not_fit_unknown_tools_errors_and_panics_are_responses
     assert_eq!(text(&events[2]), "sorry");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn calls_side_by_side_are_one_event_in_call_order_whoever_is_first() {
     let sessions = with_session(
         sessile_session::SessionService::new(sessile_session::MemoryStore::new()),

@@ -29,7 +29,7 @@ fn gated(sessions: &SessionService, when_busy: WhenBusy) -> (Runner, Arc<Semapho
     (Runner::builder("app", agent, sessions.clone()).when_busy(when_busy).build().unwrap(), opens)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_second_run_waits_for_its_turn() {
     let sessions = sessions().await;
     let (runner, gate) = gated(&sessions, WhenBusy::Queue);
@@ -143,7 +143,7 @@ async fn dropping_the_stream_ends_the_run_and_frees_the_session() {
     assert!(asked_again[2].contains("wait -> ") && asked_again[2].contains("interrupted"), "{asked_again:?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn agents_do_not_run_ahead_of_who_reads() {
     let sessions = sessions().await;
     let agent = LlmAgent::builder("agent")
