@@ -95,7 +95,7 @@ async fn a_newer_run_takes_the_place_of_one_in_progress_which_writes_nothing_mor
 }
 
 #[tokio::test]
-async fn a_run_that_lost_its_turn_while_nobody_reads_it_writes_nothing_either() {
+async fn a_run_that_lost_its_turn_while_its_stream_is_not_read_writes_nothing() {
     let sessions = sessions().await;
     let (runner, gate) = gated(&sessions, WhenBusy::CancelPrevious);
     let mut first = runner.run(says("one"));
