@@ -13,14 +13,15 @@ pub enum RunError {
     #[error(transparent)]
     Session(#[from] SessionError),
 
-    /// Another run of this session is in progress, and the runner was told not to wait.
+    /// Another run of this session is in progress, and the runner does not wait
+    /// ([`WhenBusy::Reject`](crate::WhenBusy::Reject)).
     #[error("session {key} is busy with another run; try again when it is done")]
     Busy {
         /// The session.
         key: SessionKey,
     },
 
-    /// The run was cancelled, or a newer one took its place.
+    /// The run was cancelled, by the caller or by a newer run.
     #[error("the run on session {key} was cancelled")]
     Cancelled {
         /// The session.
@@ -44,7 +45,7 @@ pub enum RunError {
         limit: u32,
     },
 
-    /// An agent failed. An event of the session says the same.
+    /// An agent failed. An event of the session records it.
     #[error("{message}")]
     Agent {
         /// The agent.
@@ -76,8 +77,8 @@ impl RunError {
 
 /// Why an agent cannot go on.
 ///
-/// Its text is stored in an event and told to models and users. So it leaves out what a store or a
-/// service says in its own words, which may name its address or its statements; that is in the
+/// Its text is stored in an event, and read by models and users. So it leaves out the texts of
+/// errors of stores and services, which may contain addresses or statements; those are in the
 /// sources.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -113,18 +114,18 @@ pub enum AgentError {
         agent: String,
         /// Which callback.
         hook: &'static str,
-        /// What it says.
+        /// Its error.
         source: BoxError,
     },
 
-    /// An agent was named to go on that cannot.
+    /// A transfer to an agent that does not exist or is not allowed.
     #[error("agent `{agent}` cannot hand over to `{target}`: {reason}")]
     Transfer {
-        /// The agent that hands over.
+        /// The agent that transfers.
         agent: String,
-        /// The agent that was named.
+        /// The agent that it transfers to.
         target: String,
-        /// Why not, and which could.
+        /// Why it cannot, and which agents are possible.
         reason: String,
     },
 
@@ -137,19 +138,19 @@ pub enum AgentError {
         reason: String,
     },
 
-    /// An event could not be committed, or the session not be read.
+    /// An event could not be committed, or the session could not be read.
     #[error("{}", of_session(.0))]
     Session(#[from] SessionError),
 
-    /// An artifact could not be kept or read.
+    /// An artifact could not be saved or read.
     #[error("{}", of_artifact(.0))]
     Artifact(#[from] ArtifactError),
 
-    /// Something could not be remembered or found.
+    /// A memory could not be added or searched.
     #[error("{}", of_memory(.0))]
     Memory(#[from] MemoryError),
 
-    /// What an agent needs was not given to the runner.
+    /// The runner lacks a service that the agent needs.
     #[error("there is no {what} in this runner; give it one with `{how}`")]
     Missing {
         /// What is needed.
@@ -158,7 +159,7 @@ pub enum AgentError {
         how: &'static str,
     },
 
-    /// An agent below failed, and an event says so already.
+    /// An agent below failed, and an event records it already.
     #[error("{message}")]
     Failed {
         /// The agent.
@@ -215,7 +216,7 @@ fn of_session(error: &SessionError) -> String {
         SessionError::Corrupt { table, column, row, .. } => {
             format!("stored data is corrupt: column {column} of table {table}, row {row}")
         }
-        told => told.to_string(),
+        error => error.to_string(),
     }
 }
 
@@ -223,7 +224,7 @@ fn of_artifact(error: &ArtifactError) -> String {
     match error {
         ArtifactError::Backend { action, .. } => format!("cannot {action}"),
         ArtifactError::Corrupt { name, .. } => format!("the artifact {name:?} is corrupt"),
-        told => told.to_string(),
+        error => error.to_string(),
     }
 }
 
@@ -233,11 +234,11 @@ fn of_memory(error: &MemoryError) -> String {
         MemoryError::Corrupt { table, column, row, .. } => {
             format!("stored memory is corrupt: column {column} of table {table}, row {row}")
         }
-        told => told.to_string(),
+        error => error.to_string(),
     }
 }
 
-/// What is behind an error and not in its text, for the log.
+/// The causes of an error that its text leaves out, for the log.
 pub(crate) fn untold(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     let text = error.to_string();
     let causes = std::iter::successors(error.source(), |cause| cause.source());
@@ -271,7 +272,7 @@ pub enum ToolError {
     Panicked {
         /// The tool.
         tool: String,
-        /// What it said.
+        /// The message of the panic.
         message: String,
     },
 

@@ -9,30 +9,35 @@
 //! State is changed in the contexts that callbacks and tools get: what they write lands in the
 //! event that they make.
 
+mod actions;
 mod agent;
-mod callback;
+mod agent_tool;
+mod catch_panic;
 mod composite;
 mod context;
 mod error;
-mod guard;
+mod event_queue;
 mod history;
-mod llm;
+mod json_schema;
 mod merge;
 mod model;
+mod run_request;
 mod runner;
 mod tool;
-mod tree;
+mod turn;
 
 pub use agent::Agent;
-pub use callback::{AgentCallbacks, BeforeModel, BeforeTool, ToolCall};
+pub use agent::callback::{AgentCallbacks, BeforeModel, BeforeTool, ToolCall};
+pub use agent::llm::{IncludeContents, LlmAgent, LlmAgentBuilder, inject_session_state};
+pub use agent_tool::AgentTool;
 pub use composite::{LoopAgent, ParallelAgent, SequentialAgent};
 pub use context::{CallbackContext, InvocationContext, ReadonlyContext, ToolContext};
 pub use error::{AgentError, BuildError, RunError, ToolError};
-pub use llm::{IncludeContents, LlmAgent, LlmAgentBuilder, inject_session_state};
 pub use model::{
     FunctionDeclaration, GenerationConfig, Model, ModelError, ModelRequest, ModelResponse, ModelStream,
     Streaming,
 };
-pub use runner::{Run, RunConfig, RunRequest, Runner, RunnerBuilder, WhenBusy};
+pub use run_request::{RunConfig, RunRequest, WhenBusy};
+pub use runner::{Run, Runner, RunnerBuilder};
 pub use sessile_state::Reducer;
-pub use tool::{AgentTool, FunctionTool, Tool, ToolFunction, WithContext, WithoutContext};
+pub use tool::{FunctionTool, Sharing, Tool, ToolFunction, WithContext, WithoutContext};

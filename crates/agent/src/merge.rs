@@ -1,4 +1,4 @@
-//! Changes that were made side by side become one, in a fixed order.
+//! Joins changes that were made concurrently, in a fixed order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ pub(crate) struct Written<'a> {
     pub(crate) guards: &'a Guards,
 }
 
-/// What writers side by side come to.
+/// The joined changes of concurrent writers.
 #[derive(Debug)]
 pub(crate) struct Joined {
     pub(crate) delta: Delta,
@@ -30,13 +30,13 @@ pub(crate) struct Joined {
 /// A writer whose changes cannot be joined with those of the writers before it.
 #[derive(Debug)]
 pub(crate) struct Refused {
-    /// Its place among the writers.
+    /// Its index among the writers.
     pub(crate) writer: usize,
     /// Why, and what to do.
     pub(crate) reason: String,
 }
 
-/// Joins what writers changed side by side on the same state, in their order. Operations of all
+/// Joins what writers changed concurrently on the same state, in their order. Operations of all
 /// writers are kept, one after the other; a value that is set replaces what was done to the key
 /// before. A writer that had read a key before it set it is compared with what the writers before
 /// it left of the key. `known` finds the values that were there before all of them.
@@ -206,7 +206,7 @@ pub(crate) fn join_branches(branches: &[Branch<'_>]) -> Delta {
     joined
 }
 
-/// Makes a change in the place of what the delta does to the key.
+/// Replaces the change of a key in the delta.
 fn replace(delta: &mut Delta, key: &str, change: Change) {
     match change {
         Change::Set(value) => delta.set(key, value),
@@ -223,7 +223,7 @@ fn warn(key: &str, earlier: &str, later: &str) {
         key,
         earlier,
         later,
-        "`{earlier}` and `{later}` wrote different values to the key `{key}` side by side, and that of `{later}` \
+        "`{earlier}` and `{later}` wrote different values to the key `{key}` concurrently, and that of `{later}` \
          counts; use `add`, `append` or `union`, or declare a reducer for the key, so that both count"
     );
 }

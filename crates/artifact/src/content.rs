@@ -4,7 +4,7 @@ use sessile_session::{Blob, Part};
 
 use crate::error::ArtifactError;
 
-/// The type of bytes that say nothing about themselves.
+/// The type of bytes without a type.
 pub(crate) const BYTES: &str = "application/octet-stream";
 
 /// What a version holds.
@@ -18,7 +18,7 @@ pub(crate) enum Kind<'a> {
 }
 
 impl Kind<'_> {
-    /// What the part holds, if it can be kept.
+    /// The content of a part, if it can be saved.
     pub(crate) fn of<'a>(name: &str, part: &'a Part) -> Result<Kind<'a>, ArtifactError> {
         let refused = |reason: &str| {
             Err(ArtifactError::InvalidContent { name: name.to_owned(), reason: reason.to_owned() })
@@ -46,8 +46,8 @@ pub(crate) fn type_of(blob: &Blob) -> &str {
     blob.mime_type.as_deref().filter(|mime_type| !mime_type.is_empty()).unwrap_or(BYTES)
 }
 
-/// What a rewind saves in the place of an artifact that is to be gone: no bytes, of no particular
-/// type. Such a version reads as absent, in google-adk too.
+/// The tombstone that a rewind saves for an artifact that did not exist: no bytes, without a type.
+/// Such a version reads as absent, in google-adk too.
 pub(crate) fn tombstone() -> Part {
     let nothing =
         Blob { data: Some(Vec::new().into()), mime_type: Some(BYTES.to_owned()), ..Blob::default() };
@@ -80,7 +80,7 @@ pub fn as_text(part: &Part) -> Option<&str> {
     if !is_textual(blob.mime_type.as_deref()?) {
         return None;
     }
-    // Bytes that are not UTF-8 are no text, whatever their type says.
+    // Bytes that are not UTF-8 are not a text, even if their type is textual.
     std::str::from_utf8(&blob.data.as_ref()?.0).ok()
 }
 

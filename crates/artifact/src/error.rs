@@ -1,6 +1,6 @@
 use sessile_session::{BoxError, SessionKey};
 
-/// Why an artifact could not be kept or read. Nothing is half written then.
+/// Why an artifact could not be saved or read. A version is saved completely or not at all.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArtifactError {
@@ -13,7 +13,7 @@ pub enum ArtifactError {
         reason: String,
     },
 
-    /// Artifacts cannot be kept for this session.
+    /// This session cannot have artifacts.
     #[error("the session {session} cannot have artifacts: {reason}")]
     InvalidSession {
         /// The session.
@@ -22,7 +22,7 @@ pub enum ArtifactError {
         reason: String,
     },
 
-    /// The content cannot be kept.
+    /// The content cannot be saved.
     #[error("the artifact {name:?} cannot be kept: {reason}")]
     InvalidContent {
         /// The name.
@@ -34,7 +34,7 @@ pub enum ArtifactError {
     /// A reference to another artifact cannot be followed.
     #[error("the artifact {name:?} refers to {uri:?}, which cannot be followed: {reason}")]
     InvalidReference {
-        /// The name of the artifact that was asked for.
+        /// The name of the requested artifact.
         name: String,
         /// What it refers to.
         uri: String,
@@ -42,7 +42,7 @@ pub enum ArtifactError {
         reason: String,
     },
 
-    /// What is kept cannot be understood.
+    /// Stored data is invalid.
     #[error("the artifact {name:?} is corrupt at {place}: {source}")]
     Corrupt {
         /// The name.
@@ -53,17 +53,17 @@ pub enum ArtifactError {
         source: BoxError,
     },
 
-    /// The place where artifacts are kept failed.
+    /// The storage failed.
     #[error("cannot {action}: {source}")]
     Backend {
         /// What was being done.
         action: &'static str,
-        /// What it says.
+        /// Its error.
         source: BoxError,
     },
 }
 
-/// Makes an error of the place one of ours, saying what was being done.
+/// Converts an error of the storage, with the action that failed.
 pub(crate) fn doing<E: Into<BoxError>>(action: &'static str) -> impl FnOnce(E) -> ArtifactError {
     move |source| ArtifactError::Backend { action, source: source.into() }
 }

@@ -1,9 +1,9 @@
 //! Artifacts: named files of a session or a user, each with numbered versions.
 //!
-//! An [`ArtifactService`] keeps them: [`MemoryArtifacts`] as long as the process lives, and
-//! [`FileArtifacts`] in a folder that google-adk's `FileArtifactService` reads and writes too. A
-//! name that begins with `user:` belongs to the user and is seen by all their sessions; every other
-//! name belongs to one session.
+//! An [`ArtifactService`] stores them: [`MemoryArtifacts`] in memory, and [`FileArtifacts`] in a
+//! folder that google-adk's `FileArtifactService` reads and writes too. A name that begins with
+//! `user:` belongs to the user and is seen by all their sessions; every other name belongs to one
+//! session.
 //!
 //! ```
 //! use sessile_artifact::{ArtifactKey, ArtifactService, MemoryArtifacts, NewArtifact};
@@ -29,7 +29,7 @@ mod content;
 mod error;
 mod file;
 mod memory;
-mod place;
+mod path;
 mod reference;
 mod rewind;
 mod service;

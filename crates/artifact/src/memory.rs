@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -6,42 +7,42 @@ use sessile_session::{Clock, Part, SessionKey, SystemClock};
 
 use crate::content::{Kind, is_tombstone, type_of};
 use crate::error::ArtifactError;
-use crate::place::{Owner, Place};
+use crate::path::{ArtifactPath, Owner};
 use crate::reference;
 use crate::service::{ArtifactKey, ArtifactService, ArtifactVersion, NewArtifact};
 
-/// Artifacts that live as long as this value.
+/// Artifacts in memory, which live as long as this value.
 pub struct MemoryArtifacts {
     clock: Arc<dyn Clock>,
     /// A std mutex: it is never held across an `.await`.
-    kept: Mutex<BTreeMap<Place, Artifact>>,
+    kept: Mutex<BTreeMap<ArtifactPath, Artifact>>,
 }
 
 struct Artifact {
-    /// The name under which it was saved last; others may lead here too.
+    /// The name under which it was saved last; other names may have the same path.
     name: String,
     versions: Vec<(ArtifactVersion, Part)>,
 }
 
 impl MemoryArtifacts {
-    /// A place with no artifacts yet.
+    /// A service without artifacts.
     pub fn new() -> Self {
         Self::with_clock(Arc::new(SystemClock))
     }
 
-    /// A place that takes the time of its versions from this clock.
+    /// A service that takes the time of its versions from this clock.
     pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
         Self { clock, kept: Mutex::default() }
     }
 
-    fn kept(&self) -> MutexGuard<'_, BTreeMap<Place, Artifact>> {
+    fn kept(&self) -> MutexGuard<'_, BTreeMap<ArtifactPath, Artifact>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn look(&self, key: &ArtifactKey, version: Option<u64>) -> Result<Option<Part>, ArtifactError> {
-        let place = Place::of(key)?;
+        let path = ArtifactPath::of(key)?;
         let kept = self.kept();
-        let versions = kept.get(&place).map_or(&[][..], |artifact| &artifact.versions);
+        let versions = kept.get(&path).map_or(&[][..], |artifact| &artifact.versions);
         let found = match version {
             None => versions.last(),
             Some(number) => versions.iter().find(|(known, _)| known.version == number),
@@ -63,7 +64,7 @@ impl ArtifactService for MemoryArtifacts {
         key: &ArtifactKey,
         mut artifact: NewArtifact,
     ) -> Result<ArtifactVersion, ArtifactError> {
-        let place = Place::of(key)?;
+        let path = ArtifactPath::of(key)?;
         let kind = Kind::of(&key.name, &artifact.part)?;
         reference::target(&key.session, &key.name, &artifact.part)?;
         let is_text = matches!(kind, Kind::Text(_));
@@ -74,12 +75,12 @@ impl ArtifactService for MemoryArtifacts {
         };
         let mut kept = self.kept();
         let kept = kept
-            .entry(place.clone())
+            .entry(path.clone())
             .or_insert_with(|| Artifact { name: String::new(), versions: Vec::new() });
         let version = kept.versions.len() as u64;
         let saved = ArtifactVersion {
             version,
-            canonical_uri: format!("memory://{}/{}/versions/{version}", place.owner.path(), key.name),
+            canonical_uri: format!("memory://{}/{}/versions/{version}", path.owner.path(), key.name),
             custom_metadata: artifact.custom_metadata,
             create_time: self.clock.now(),
             mime_type,
@@ -99,8 +100,8 @@ impl ArtifactService for MemoryArtifacts {
         let kept = self.kept();
         let mut names = Vec::new();
         for owner in [own, user] {
-            let first = Place { owner: owner.clone(), path: Vec::new() };
-            let of_owner = kept.range(first..).take_while(|(place, _)| place.owner == owner);
+            let first = ArtifactPath { owner: owner.clone(), segments: Vec::new() };
+            let of_owner = kept.range(first..).take_while(|(path, _)| path.owner == owner);
             names.extend(of_owner.map(|(_, artifact)| artifact.name.clone()));
         }
         names.sort();
@@ -108,15 +109,21 @@ impl ArtifactService for MemoryArtifacts {
     }
 
     async fn versions(&self, key: &ArtifactKey) -> Result<Vec<ArtifactVersion>, ArtifactError> {
-        let place = Place::of(key)?;
+        let path = ArtifactPath::of(key)?;
         let kept = self.kept();
-        let versions = kept.get(&place).map_or(&[][..], |artifact| &artifact.versions);
+        let versions = kept.get(&path).map_or(&[][..], |artifact| &artifact.versions);
         Ok(versions.iter().map(|(version, _)| version.clone()).collect())
     }
 
     async fn delete(&self, key: &ArtifactKey) -> Result<(), ArtifactError> {
-        let place = Place::of(key)?;
-        self.kept().remove(&place);
+        let path = ArtifactPath::of(key)?;
+        self.kept().remove(&path);
         Ok(())
+    }
+}
+
+impl fmt::Debug for MemoryArtifacts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryArtifacts").finish_non_exhaustive()
     }
 }

@@ -3,10 +3,10 @@
 use sessile_session::{Part, SessionKey};
 
 use crate::error::ArtifactError;
-use crate::place::USER;
+use crate::path::USER;
 use crate::service::ArtifactKey;
 
-/// How many references are followed, one after the other.
+/// The longest chain of references that is followed.
 pub(crate) const MOST_HOPS: usize = 5;
 
 const SCHEME: &str = "artifact://";
@@ -22,7 +22,7 @@ pub(crate) fn of(part: &Part) -> Option<&str> {
 /// A URI is
 /// `artifact://apps/{app}/users/{user}[/sessions/{session}]/artifacts/{name}/versions/{n}`.
 ///
-/// The text after a known beginning is taken, so that nothing in an id can be mistaken for the
+/// The known prefix is stripped as a whole, so that no part of an id can be mistaken for the
 /// layout.
 pub(crate) fn resolve(session: &SessionKey, uri: &str) -> Result<(ArtifactKey, u64), &'static str> {
     let (app, user, id) = (session.app(), session.user(), session.id());
@@ -36,12 +36,12 @@ pub(crate) fn resolve(session: &SessionKey, uri: &str) -> Result<(ArtifactKey, u
         }
     };
     let (name, version) = rest.rsplit_once("/versions/").ok_or("it has no `/versions/` and number")?;
-    let version = version.parse().map_err(|_| "its version is no number")?;
+    let version = version.parse().map_err(|_| "its version is not a number")?;
     let name = name.strip_prefix(prefix).unwrap_or(name);
     Ok((ArtifactKey::new(session, format!("{prefix}{name}")), version))
 }
 
-/// Where a part of the artifact `name` refers to; `None` if it is no reference.
+/// What a part of the artifact `name` refers to; `None` if it is not a reference.
 pub(crate) fn target(
     session: &SessionKey,
     name: &str,
@@ -55,7 +55,7 @@ pub(crate) fn target(
     })
 }
 
-/// Loads what `key` holds and follows references, with `load` to look at one place.
+/// Loads an artifact and follows references; `load` loads one artifact without following them.
 pub(crate) fn follow(
     key: &ArtifactKey,
     version: Option<u64>,

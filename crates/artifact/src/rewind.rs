@@ -1,4 +1,4 @@
-//! Going back in a session, artifacts included.
+//! Rewinding a session together with its artifacts.
 
 use std::collections::BTreeMap;
 
@@ -8,29 +8,29 @@ use crate::content::tombstone;
 use crate::error::ArtifactError;
 use crate::service::{ArtifactKey, ArtifactService, NewArtifact};
 
-/// Why a rewind was not made.
+/// Why a rewind failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RewindError {
-    /// The session could not be taken back.
+    /// The session could not be rewound.
     #[error(transparent)]
     Session(#[from] SessionError),
 
-    /// An artifact could not be brought back.
+    /// An artifact could not be restored.
     #[error(transparent)]
     Artifact(#[from] ArtifactError),
 }
 
-/// Takes back everything since an invocation began, as [`SessionService::rewind`] does, and brings
-/// the session's artifacts back to what they were then: as new versions, so that nothing is
-/// deleted. An artifact that was not there yet reads as absent. Those of the user (`user:`) stay as
-/// they are.
+/// Rewinds a session to the time before an invocation, as [`SessionService::rewind`] does, and
+/// restores the session's artifacts of that time: as new versions, so that nothing is deleted. An
+/// artifact that did not exist then reads as absent. Artifacts of the user (`user:`) are not
+/// changed.
 ///
 /// If the session is changed meanwhile, the artifacts get their newest content back.
 ///
 /// # Errors
 ///
-/// What [`SessionService::rewind`] says, or that an artifact could not be read or saved.
+/// The errors of [`SessionService::rewind`], or that an artifact could not be read or saved.
 pub async fn rewind(
     sessions: &SessionService,
     artifacts: &dyn ArtifactService,
@@ -83,7 +83,7 @@ fn changed(rewind: &Rewind) -> BTreeMap<String, Change> {
         .collect()
 }
 
-/// Saves the content of a version as a new one, or that there is none; gives the new number.
+/// Saves the content of a version, or a tombstone, as a new version; returns the new number.
 async fn copy(
     artifacts: &dyn ArtifactService,
     key: &ArtifactKey,

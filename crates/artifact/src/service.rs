@@ -7,18 +7,18 @@ use sessile_state::SharedValue;
 
 use crate::error::ArtifactError;
 
-/// A place where artifacts are kept.
+/// A service that stores artifacts.
 ///
 /// An implementation passes `tests/contract.rs`; that is the whole contract.
 #[async_trait]
 pub trait ArtifactService: Send + Sync {
-    /// Keeps a new version; the first has the number 0, and every later one a higher number than
+    /// Saves a new version. The first has the number 0, and every later one a higher number than
     /// those before it.
     ///
     /// # Errors
     ///
     /// [`ArtifactError::InvalidName`], [`ArtifactError::InvalidSession`],
-    /// [`ArtifactError::InvalidContent`], or that the place failed.
+    /// [`ArtifactError::InvalidContent`], or [`ArtifactError::Backend`].
     async fn save(&self, key: &ArtifactKey, artifact: NewArtifact) -> Result<ArtifactVersion, ArtifactError>;
 
     /// The content of a version, or of the newest; `None` if there is none. A reference to another
@@ -27,24 +27,25 @@ pub trait ArtifactService: Send + Sync {
     /// # Errors
     ///
     /// [`ArtifactError::InvalidName`], [`ArtifactError::InvalidSession`],
-    /// [`ArtifactError::InvalidReference`], [`ArtifactError::Corrupt`], or that the place failed.
+    /// [`ArtifactError::InvalidReference`], [`ArtifactError::Corrupt`], or
+    /// [`ArtifactError::Backend`].
     async fn load(&self, key: &ArtifactKey, version: Option<u64>) -> Result<Option<Part>, ArtifactError>;
 
     /// The names that a session sees, sorted: its own, and its user's with their prefix `user:`.
     ///
     /// # Errors
     ///
-    /// [`ArtifactError::InvalidSession`], or that the place failed.
+    /// [`ArtifactError::InvalidSession`], or [`ArtifactError::Backend`].
     async fn names(&self, session: &SessionKey) -> Result<Vec<String>, ArtifactError>;
 
-    /// What is known of each version, oldest first; none if there is no such artifact.
+    /// The metadata of each version, oldest first; empty if there is no such artifact.
     ///
     /// # Errors
     ///
     /// As [`load`](Self::load).
     async fn versions(&self, key: &ArtifactKey) -> Result<Vec<ArtifactVersion>, ArtifactError>;
 
-    /// What is known of a version, or of the newest; `None` if there is none.
+    /// The metadata of a version, or of the newest; `None` if there is none.
     ///
     /// # Errors
     ///
@@ -61,11 +62,12 @@ pub trait ArtifactService: Send + Sync {
         })
     }
 
-    /// Removes all versions. Removing what is not there is no error.
+    /// Removes all versions. Removing an artifact that does not exist is not an error.
     ///
     /// # Errors
     ///
-    /// [`ArtifactError::InvalidName`], [`ArtifactError::InvalidSession`], or that the place failed.
+    /// [`ArtifactError::InvalidName`], [`ArtifactError::InvalidSession`], or
+    /// [`ArtifactError::Backend`].
     async fn delete(&self, key: &ArtifactKey) -> Result<(), ArtifactError>;
 }
 
@@ -90,31 +92,31 @@ impl ArtifactKey {
     }
 }
 
-/// A version to be.
+/// A version to save.
 #[derive(Debug, Clone, Default)]
 pub struct NewArtifact {
     /// A text, bytes, or a reference to a file.
     pub part: Part,
-    /// The application's own notes.
+    /// The application's own metadata.
     pub custom_metadata: BTreeMap<String, SharedValue>,
 }
 
 impl NewArtifact {
-    /// A version with this content and no notes.
+    /// A version with this content and no metadata.
     pub fn new(part: Part) -> Self {
         Self { part, custom_metadata: BTreeMap::new() }
     }
 }
 
-/// What is known of a version. It serializes as ADK's clients expect it.
+/// The metadata of a version. It serializes as ADK's clients expect it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ArtifactVersion {
     /// Its number, from 0.
     pub version: u64,
-    /// Where it is kept.
+    /// Where it is stored.
     pub canonical_uri: String,
-    /// The application's own notes.
+    /// The application's own metadata.
     pub custom_metadata: BTreeMap<String, SharedValue>,
     /// When it was saved, in Unix seconds.
     pub create_time: f64,

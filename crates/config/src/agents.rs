@@ -1,4 +1,4 @@
-//! From files to agents.
+//! Loading agents from files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,23 +10,23 @@ use sessile_agent::{Agent, AgentTool, LlmAgent, LlmAgentBuilder, LoopAgent, Para
 use sessile_model::model_by_name;
 use sessile_state::StateSchema;
 
-use crate::error::{ConfigError, Place};
+use crate::error::{ConfigError, SourceLocation};
 use crate::file::{AgentRef, Source, ToolEntry};
 use crate::open::{Class, Open};
 use crate::{schema, tools};
 
-/// The model of an agent if neither it nor an agent above names one, as in the reference.
+/// The model of an agent if neither it nor an agent above names one, as in google-adk.
 const DEFAULT_MODEL: &str = "gemini-3.5-flash";
 
 /// Loads the agents of one application.
 pub(crate) struct Loader {
-    /// The folder above the application's, which errors leave out.
+    /// The folder above the application's; paths in errors are relative to it.
     above: PathBuf,
-    /// The files between the root and where we are, to find cycles.
+    /// The files from the root to the current one, to find cycles.
     open: Vec<PathBuf>,
     files: Vec<PathBuf>,
     /// Where each agent is described.
-    names: BTreeMap<String, Place>,
+    names: BTreeMap<String, SourceLocation>,
     /// What the application's state may hold, if its root file declares that.
     schema: Option<StateSchema>,
 }
@@ -45,14 +45,14 @@ impl Loader {
         self.files
     }
 
-    /// Loads the application's first agent and all below it.
+    /// Loads the application's root agent and all below it.
     pub(crate) fn load_root(&mut self, path: &Path) -> Result<Arc<dyn Agent>, ConfigError> {
         let read = |source| ConfigError::Read { file: path.display().to_string(), source };
         let path = path.canonicalize().map_err(read)?;
         self.load(path, false)
     }
 
-    /// Loads the agent in a file whose path is whole and allowed.
+    /// Loads the agent in a file. The path is absolute, and checked to be allowed.
     fn load(&mut self, path: PathBuf, inherits: bool) -> Result<Arc<dyn Agent>, ConfigError> {
         let shown = path.strip_prefix(&self.above).unwrap_or(&path).display().to_string();
         let source = Source { shown };
@@ -60,8 +60,8 @@ impl Loader {
         let Some(name) = &file.name else {
             return Err(source.wrong(Location::UNKNOWN, "name", "it is missing; every agent has a name"));
         };
-        let place = source.place(name.referenced);
-        if let Some(first) = self.names.insert(name.value.clone(), place.clone()) {
+        let location = source.location(name.referenced);
+        if let Some(first) = self.names.insert(name.value.clone(), location.clone()) {
             let problem = format!("another agent is named `{}`, at {first}", name.value);
             return Err(source.wrong(name.referenced, "name", problem));
         }
@@ -74,7 +74,7 @@ impl Loader {
         }
         self.files.push(path.clone());
         self.open.push(path.clone());
-        let open = Open { source: &source, file: &file, path: &path, name: &name.value, place, inherits };
+        let open = Open { source: &source, file: &file, path: &path, name: &name.value, location, inherits };
         let agent = self.agent(&open)?;
         self.open.pop();
         Ok(agent)
@@ -87,8 +87,8 @@ impl Loader {
         let name = open.name;
         let failed = |source| open.build(source);
         let on_overwrite = open.on_overwrite()?;
-        /// With what every agent of agents may say.
-        macro_rules! told {
+        /// With the settings that all composite agents share.
+        macro_rules! with_settings {
             ($agent:expr) => {{
                 let agent = $agent.with_description(description);
                 match on_overwrite {
@@ -102,12 +102,12 @@ impl Loader {
             Class::Sequential => {
                 let agent =
                     SequentialAgent::new(name, self.sub_agents(open, open.inherits)?).map_err(failed)?;
-                Arc::new(told!(agent))
+                Arc::new(with_settings!(agent))
             }
             Class::Parallel => {
                 let agent =
                     ParallelAgent::new(name, self.sub_agents(open, open.inherits)?).map_err(failed)?;
-                let mut agent = told!(agent);
+                let mut agent = with_settings!(agent);
                 for (key, reducer) in open.reducers()? {
                     agent = agent.with_reducer(key, reducer);
                 }
@@ -117,7 +117,7 @@ impl Loader {
                 let times = open.file.max_iterations.as_ref().map_or(0, |times| times.value);
                 let agent =
                     LoopAgent::new(name, self.sub_agents(open, open.inherits)?, times).map_err(failed)?;
-                Arc::new(told!(agent))
+                Arc::new(with_settings!(agent))
             }
         })
     }
@@ -132,7 +132,7 @@ impl Loader {
         if let Some(model) = model {
             let folder = open.path.parent().unwrap_or(open.path);
             let model = model_by_name(model, folder)
-                .map_err(|source| ConfigError::Model { place: open.source.place(at), source })?;
+                .map_err(|source| ConfigError::Model { location: open.source.location(at), source })?;
             builder = builder.model(model);
         }
         for tool in file.tools.iter().flat_map(|tools| &tools.value) {
@@ -177,7 +177,7 @@ impl Loader {
         references.map(|reference| self.reference(open, reference, "sub_agents", inherits)).collect()
     }
 
-    /// Loads an agent that another names.
+    /// Loads an agent that another one refers to.
     fn reference(
         &mut self,
         open: &Open<'_>,
@@ -199,8 +199,8 @@ impl Loader {
         }
     }
 
-    /// The whole path of a file that an agent names: in the agent's folder or below it, and not one
-    /// that leads back here.
+    /// The absolute path of a file that an agent refers to. It must be in the agent's folder or
+    /// below it, and must not make a cycle.
     fn find(&self, open: &Open<'_>, named: &Spanned<String>, field: &str) -> Result<PathBuf, ConfigError> {
         let wrong = |problem: String| Err(open.source.wrong(named.referenced, field, problem));
         let shown = &named.value;

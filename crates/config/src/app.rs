@@ -1,4 +1,4 @@
-use std::fs;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -7,26 +7,24 @@ use sessile_state::StateSchema;
 
 use crate::agents::Loader;
 use crate::error::ConfigError;
-
-/// The file that makes a folder an application.
-pub(crate) const ROOT: &str = "root_agent.yaml";
+use crate::folders::{ROOT, app_folders, named};
 
 /// An application, ready for a runner.
 pub struct LoadedApp {
     /// Its name.
     pub name: String,
-    /// Its first agent.
+    /// The root of its agents.
     pub root: Arc<dyn Agent>,
     /// What its state may hold, if it declares that. Give it to the service that commits its state:
     /// `sessions.with_schema(app.name, schema)`.
     pub schema: Option<StateSchema>,
-    /// What it is written in: `yaml` or `rust`.
+    /// The language that it is written in: `yaml` or `rust`.
     pub language: &'static str,
     /// The files that it was read from, the root's first.
     pub files: Vec<PathBuf>,
 }
 
-/// An application's name, and the application or what is wrong with it.
+/// The name of an application, and the application or the error of loading it.
 pub type NamedApp = (String, Result<LoadedApp, ConfigError>);
 
 /// Loads the application in a folder.
@@ -49,41 +47,17 @@ pub fn load_app(folder: &Path) -> Result<LoadedApp, ConfigError> {
 }
 
 /// Loads all applications in a folder, by name: each of its folders with a `root_agent.yaml`, or
-/// the folder itself if it has one. Other folders and hidden ones are passed over.
+/// the folder itself if it has one. Other folders and hidden ones are ignored.
 ///
 /// # Errors
 ///
-/// [`ConfigError::Read`] if the folder cannot be read. What is wrong with one application does not
-/// keep the others from being loaded.
+/// [`ConfigError::Read`] if the folder cannot be read. An error of one application does
+/// not keep the others from being loaded.
 pub fn load_apps(folder: &Path) -> Result<Vec<NamedApp>, ConfigError> {
     Ok(app_folders(folder)?.iter().map(|path| (named(path), load_app(path))).collect())
 }
 
-/// The folders of the applications in a folder, in the order of their names.
-pub(crate) fn app_folders(folder: &Path) -> Result<Vec<PathBuf>, ConfigError> {
-    let read = |source| ConfigError::Read { file: folder.display().to_string(), source };
-    let mut folders = Vec::new();
-    if folder.join(ROOT).is_file() {
-        folders.push(folder.canonicalize().map_err(read)?);
-    } else {
-        for entry in fs::read_dir(folder).map_err(read)? {
-            let path = entry.map_err(read)?.path();
-            let hidden = path.file_name().is_none_or(|name| name.to_string_lossy().starts_with('.'));
-            if !hidden && path.join(ROOT).is_file() {
-                folders.push(path);
-            }
-        }
-    }
-    folders.sort();
-    Ok(folders)
-}
-
-/// The name of the application in a folder.
-pub(crate) fn named(folder: &Path) -> String {
-    folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned()
-}
-
-/// The rule of the reference: a letter, then letters, digits, `_` and `-`; not `user`.
+/// Checks a name by google-adk's rule: a letter, then letters, digits, `_` and `-`; not `user`.
 fn check_name(name: &str) -> Result<(), ConfigError> {
     let refused = |reason| Err(ConfigError::Name { name: name.to_owned(), reason });
     let begins = name.chars().next().is_some_and(|first| first.is_ascii_alphabetic());
@@ -98,4 +72,15 @@ fn check_name(name: &str) -> Result<(), ConfigError> {
         return refused("it begins with a letter and has letters, digits, \"_\" and \"-\" only");
     }
     Ok(())
+}
+
+impl fmt::Debug for LoadedApp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoadedApp")
+            .field("name", &self.name)
+            .field("root", &self.root.name())
+            .field("language", &self.language)
+            .field("files", &self.files)
+            .finish_non_exhaustive()
+    }
 }

@@ -7,17 +7,17 @@ use sessile_agent::{BuildError, ModelError};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// The folder's name cannot be an application's.
+    /// The name of the folder is not a valid name of an application.
     #[error("{name:?} cannot be the name of an application: {reason}")]
     Name {
         /// The name.
         name: String,
-        /// What names are like.
+        /// What valid names are like.
         reason: &'static str,
     },
 
     /// There is no application in the folder.
-    #[error("{folder} holds no root_agent.yaml")]
+    #[error("{folder} contains no root_agent.yaml")]
     NoAgent {
         /// The folder.
         folder: String,
@@ -33,10 +33,10 @@ pub enum ConfigError {
     },
 
     /// Something in a file is wrong.
-    #[error("{place}: {}{problem}", in_field(field))]
+    #[error("{location}: {}{problem}", in_field(field))]
     Invalid {
-        /// Where.
-        place: Place,
+        /// The position of the problem.
+        location: SourceLocation,
         /// The field, empty if it is about the whole file.
         field: String,
         /// What is wrong, and what to do.
@@ -44,20 +44,20 @@ pub enum ConfigError {
     },
 
     /// A model cannot be used.
-    #[error("{place}: model: {source}")]
+    #[error("{location}: model: {source}")]
     Model {
-        /// Where it is named.
-        place: Place,
+        /// Where the file names it.
+        location: SourceLocation,
         /// Why, and what to do.
         source: ModelError,
     },
 
-    /// What the files say does not make an agent.
-    #[error("{place}: {source}")]
+    /// The agent that a file describes cannot be built.
+    #[error("{location}: {source}")]
     Build {
         /// Where the agent begins.
-        place: Place,
-        /// All that is wrong.
+        location: SourceLocation,
+        /// All problems.
         source: BuildError,
     },
 }
@@ -66,10 +66,10 @@ fn in_field(field: &str) -> String {
     if field.is_empty() { String::new() } else { format!("{field}: ") }
 }
 
-/// A place in a file.
+/// A position in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// The file, as seen from the folder of applications.
+pub struct SourceLocation {
+    /// The file, relative to the folder of applications.
     pub file: String,
     /// The line, from 1.
     pub line: u64,
@@ -77,7 +77,7 @@ pub struct Place {
     pub column: u64,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.file, self.line, self.column)
     }

@@ -1,4 +1,4 @@
-//! One file of an agent, with the place of everything in it.
+//! The file of an agent, with the positions of its fields.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,12 +10,12 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use serde_saphyr::{Error, Location, MessageFormatter, Spanned, UserMessageFormatter};
 
-use crate::error::{ConfigError, Place};
+use crate::error::{ConfigError, SourceLocation};
 
-/// An agent is described by hand; a file beyond this size is something else.
+/// The largest file that is read. Files are written by hand; a larger one is not an agent.
 const MAX_FILE: u64 = 1 << 20;
 
-/// Everything that an agent's file may say.
+/// All fields of the file of an agent.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AgentFile {
@@ -53,7 +53,7 @@ pub(crate) struct AgentFile {
     pub(crate) after_tool_callbacks: Option<Spanned<IgnoredAny>>,
 }
 
-/// The first of these fields that is there, and where.
+/// The first of these fields that is present, and its position.
 macro_rules! first_of {
     ($file:expr, $($field:ident)*) => {
         [$((stringify!($field), $file.$field.as_ref().map(|value| value.referenced))),*]
@@ -109,18 +109,18 @@ pub(crate) struct AgentToolArgs {
 /// Makes errors about one file.
 #[derive(Clone)]
 pub(crate) struct Source {
-    /// What errors call the file.
+    /// The name of the file in errors.
     pub(crate) shown: String,
 }
 
 impl Source {
-    pub(crate) fn place(&self, at: Location) -> Place {
-        Place { file: self.shown.clone(), line: at.line().max(1), column: at.column().max(1) }
+    pub(crate) fn location(&self, at: Location) -> SourceLocation {
+        SourceLocation { file: self.shown.clone(), line: at.line().max(1), column: at.column().max(1) }
     }
 
-    /// That something is wrong at a place.
+    /// The error that something is wrong at a position.
     pub(crate) fn wrong(&self, at: Location, field: &str, problem: impl Into<String>) -> ConfigError {
-        ConfigError::Invalid { place: self.place(at), field: field.to_owned(), problem: problem.into() }
+        ConfigError::Invalid { location: self.location(at), field: field.to_owned(), problem: problem.into() }
     }
 
     /// Reads a file of this name.
@@ -142,7 +142,7 @@ impl Source {
     }
 }
 
-/// The text of a file that is a file, and not a large one.
+/// The text of a file; refused if it is not a plain file or too large.
 fn text_of(path: &Path) -> io::Result<String> {
     let file = fs::File::open(path)?;
     if !file.metadata()?.is_file() {
@@ -161,15 +161,15 @@ fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     serde_saphyr::from_str_with_options(text, options)
 }
 
-/// The field that a place belongs to: the last one that begins before it.
+/// The field that a position belongs to: the last one that begins before it.
 fn field_at(text: &str, at: Location) -> String {
     let Ok(fields) = parse::<BTreeMap<String, Spanned<IgnoredAny>>>(text) else { return String::new() };
-    let place = |location: Location| (location.line(), location.column());
-    let before = fields.into_iter().filter(|(_, value)| place(value.referenced) <= place(at));
-    before.max_by_key(|(_, value)| place(value.referenced)).map_or_else(String::new, |(name, _)| name)
+    let position = |location: Location| (location.line(), location.column());
+    let before = fields.into_iter().filter(|(_, value)| position(value.referenced) <= position(at));
+    before.max_by_key(|(_, value)| position(value.referenced)).map_or_else(String::new, |(name, _)| name)
 }
 
-/// `; did you mean …?`, if there is a name that is much alike.
+/// `; did you mean …?`, if there is a similar name.
 pub(crate) fn did_you_mean(name: &str, known: &[&str]) -> String {
     let alike = |known: &&&str| strsim::jaro_winkler(name, known);
     let nearest = known.iter().filter(|known| alike(known) > 0.8);

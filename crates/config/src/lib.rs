@@ -1,8 +1,8 @@
 //! Agents described in YAML, in the format of ADK.
 //!
 //! An application is a folder with a file `root_agent.yaml`; the folder's name is the
-//! application's. [`load_apps`] reads all applications of a folder and says of each what is wrong
-//! with it, with file, line, column and field. `docs/agents-in-yaml.md` describes the format.
+//! application's. [`load_apps`] reads all applications of a folder; an error has the file, line,
+//! column and field. `docs/agents-in-yaml.md` describes the format.
 //!
 //! ```
 //! use sessile_config::{load_app, samples};
@@ -21,6 +21,7 @@ mod agents;
 mod app;
 mod error;
 mod file;
+mod folders;
 mod open;
 mod samples;
 mod schema;
@@ -28,6 +29,6 @@ mod settings;
 mod tools;
 
 pub use app::{LoadedApp, NamedApp, load_app, load_apps};
-pub use error::{ConfigError, Place};
+pub use error::{ConfigError, SourceLocation};
 pub use samples::samples;
 pub use schema::{NamedSchema, load_schema, load_schemas};

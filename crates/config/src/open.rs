@@ -1,4 +1,4 @@
-//! One file while its agent is made: its class, its fields, its settings.
+//! The file of an agent while the agent is built: its class, its fields, its settings.
 
 use std::path::Path;
 
@@ -7,18 +7,18 @@ use sessile_agent::{BuildError, IncludeContents, LlmAgentBuilder};
 use sessile_session::{OnOverwrite, UnknownOnOverwrite};
 use sessile_state::{Reducer, UnknownReducer};
 
-use crate::error::{ConfigError, Place};
+use crate::error::{ConfigError, SourceLocation};
 use crate::file::{AgentFile, Source, did_you_mean};
 use crate::settings;
 
-/// One agent's file while its agent is made.
+/// The file of an agent while the agent is built.
 pub(crate) struct Open<'a> {
     pub(crate) source: &'a Source,
     pub(crate) file: &'a AgentFile,
     /// Where it is; files that it names are in its folder.
     pub(crate) path: &'a Path,
     pub(crate) name: &'a str,
-    pub(crate) place: Place,
+    pub(crate) location: SourceLocation,
     /// Whether an agent above has a model.
     pub(crate) inherits: bool,
 }
@@ -79,7 +79,8 @@ impl Open<'_> {
         Err(self.source.wrong(at, field, format!("only {owner} has it; this is a {class}")))
     }
 
-    /// What happens when a value is overwritten that its writer had not seen, if the file says so.
+    /// What happens when a callback or tool overwrites a value that it had not read, if the file
+    /// declares it.
     pub(crate) fn on_overwrite(&self) -> Result<Option<OnOverwrite>, ConfigError> {
         let Some(named) = &self.file.on_overwrite else { return Ok(None) };
         named.value.parse().map(Some).map_err(|error: UnknownOnOverwrite| {
@@ -87,7 +88,7 @@ impl Open<'_> {
         })
     }
 
-    /// The keys whose writers come together.
+    /// The reducers of keys.
     pub(crate) fn reducers(&self) -> Result<Vec<(&str, Reducer)>, ConfigError> {
         let mut reducers = Vec::new();
         for (key, name) in self.file.reducers.iter().flat_map(|reducers| &reducers.value) {
@@ -99,7 +100,7 @@ impl Open<'_> {
         Ok(reducers)
     }
 
-    /// What an agent with a model says about itself.
+    /// Applies the settings of an agent with a model.
     pub(crate) fn settings(&self, mut builder: LlmAgentBuilder) -> Result<LlmAgentBuilder, ConfigError> {
         let file = self.file;
         let text = |field: &Option<Spanned<String>>| field.as_ref().map(|text| text.value.clone());
@@ -152,8 +153,8 @@ impl Open<'_> {
         Ok(builder)
     }
 
-    /// That what it says makes no agent.
+    /// The error that the agent cannot be built.
     pub(crate) fn build(&self, source: BuildError) -> ConfigError {
-        ConfigError::Build { place: self.place.clone(), source }
+        ConfigError::Build { location: self.location.clone(), source }
     }
 }

@@ -7,16 +7,16 @@ use serde_json::{Map, Number, Value};
 use serde_saphyr::Spanned;
 use sessile_state::{Reducer, StateSchema, UnknownReducer, ValueType};
 
-use crate::app::{ROOT, app_folders, named};
 use crate::error::ConfigError;
 use crate::file::{Source, did_you_mean};
+use crate::folders::{ROOT, app_folders, named};
 
-/// An application's name, and the schema that it declares or what is wrong with its file.
+/// The name of an application, and the schema that it declares or the error in its file.
 pub type NamedSchema = (String, Result<Option<StateSchema>, ConfigError>);
 
 /// The `state_schema` of every application in a folder, by name, in the same order as
-/// [`load_apps`](crate::load_apps). Only the root files are read: an application whose agents
-/// cannot be made, because a key of a model is missing for instance, has its schema all the same.
+/// [`load_apps`](crate::load_apps). Only the root files are read, so the schema is also found if
+/// the agents cannot be built, for example because the key of a model is missing.
 ///
 /// # Errors
 ///
@@ -38,7 +38,7 @@ pub fn load_schema(folder: &Path) -> Result<Option<StateSchema>, ConfigError> {
 
 const FIELD: &str = "state_schema";
 
-/// The names of types, as a file writes them.
+/// The names of types in files.
 const TYPES: [&str; 7] = ["string", "integer", "number", "boolean", "list", "object", "any"];
 
 /// The schema that a file declares.
@@ -57,7 +57,7 @@ pub(crate) fn schema(
     Ok(schema)
 }
 
-/// How writers of a key come together, if the file says so.
+/// The reducer of a key, if the file declares one.
 fn reducer(declared: &Value) -> Result<Option<Reducer>, String> {
     match declared.get("reducer") {
         None => Ok(None),

@@ -1,4 +1,4 @@
-//! How a model should answer, as a file says it.
+//! The parameters of a model (`generate_content_config`).
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::file::{Source, did_you_mean};
 
 const FIELD: &str = "generate_content_config";
 
-/// The fields of the reference that reach a model.
+/// The fields of google-adk that are sent to the model.
 const KNOWN: [&str; 26] = [
     "temperature",
     "top_p",
@@ -44,14 +44,14 @@ const KNOWN: [&str; 26] = [
 /// Fields that belong elsewhere, and where.
 const ELSEWHERE: [(&str, &str); 6] = [
     ("tools", "tools are given in `tools` of the agent"),
-    ("system_instruction", "what the model is told is given in `instruction` of the agent"),
+    ("system_instruction", "the instruction is given in `instruction` of the agent"),
     ("response_schema", "the shape of the answer is given in `output_schema` of the agent"),
     ("http_options", "timeouts and retries are not settings of an agent"),
     ("automatic_function_calling", "the runner calls tools, never the model's client"),
     ("should_return_http_response", "only the Python client has it"),
 ];
 
-/// Reads the settings, one by one, so that an error has a place.
+/// Reads the settings, one by one, so that an error has a position.
 pub(crate) fn generation(
     source: &Source,
     fields: &BTreeMap<String, Spanned<Value>>,
@@ -91,7 +91,7 @@ fn in_snake(name: &str) -> String {
     snake
 }
 
-/// The keywords of which a schema has at least one.
+/// A schema has at least one of these keywords.
 const KEYWORDS: [&str; 10] = [
     "type",
     "properties",
@@ -105,7 +105,7 @@ const KEYWORDS: [&str; 10] = [
     "additionalProperties",
 ];
 
-/// A JSON Schema; the name of a class is none.
+/// Checks that a value is a JSON Schema, and not the name of a class.
 pub(crate) fn output_schema(schema: &Value) -> Result<Value, String> {
     let code = |name: &str| {
         Err(format!("`{name}` is code; write the JSON Schema of the answer here, or the agent in Rust"))
@@ -117,8 +117,8 @@ pub(crate) fn output_schema(schema: &Value) -> Result<Value, String> {
         }
         Value::Object(fields) => match fields.get("name") {
             Some(Value::String(name)) => code(name),
-            _ => Err("it is no JSON Schema: it has neither `type` nor `properties`".to_owned()),
+            _ => Err("it is not a JSON Schema: it has neither `type` nor `properties`".to_owned()),
         },
-        _ => Err("it is no JSON Schema, which is a mapping".to_owned()),
+        _ => Err("it is not a JSON Schema, which is a mapping".to_owned()),
     }
 }

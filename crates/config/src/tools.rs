@@ -1,4 +1,4 @@
-//! The tools that a file can name.
+//! The built-in tools, which files use by name.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

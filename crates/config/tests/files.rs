@@ -29,7 +29,7 @@ fn load(files: &[(&str, &str)]) -> Result<LoadedApp, ConfigError> {
 }
 
 fn error_of(files: &[(&str, &str)]) -> String {
-    load(files).err().expect("it is refused").to_string()
+    load(files).expect_err("it is refused").to_string()
 }
 
 /// The error of a file whose first line is a good model.
@@ -124,10 +124,10 @@ fn errors_name_file_line_column_and_field() {
             "name: a\noutput_schema:\n  name: my.Schema",
             "4:3: output_schema: `my.Schema` is code; write the JSON Schema of the answer here, or the agent in Rust",
         ),
-        ("name: a\noutput_schema: 3", "3:16: output_schema: it is no JSON Schema, which is a mapping"),
+        ("name: a\noutput_schema: 3", "3:16: output_schema: it is not a JSON Schema, which is a mapping"),
         (
             "name: a\noutput_schema: { price: number }",
-            "3:16: output_schema: it is no JSON Schema: it has neither `type` nor `properties`",
+            "3:16: output_schema: it is not a JSON Schema: it has neither `type` nor `properties`",
         ),
         (
             "name: a\ngenerate_content_config:\n  temprature: 1",
@@ -320,7 +320,7 @@ fn a_folder_may_be_an_application_itself_and_other_folders_are_told_apart() {
     let none = folder(&[]);
     assert_eq!(
         load_app(&none.path().join("shop")).err().unwrap().to_string(),
-        "shop holds no root_agent.yaml"
+        "shop contains no root_agent.yaml"
     );
 }
 

@@ -1,10 +1,10 @@
 use sessile_session::BoxError;
 
-/// Why something could not be remembered or found.
+/// Why a memory could not be added or found.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
-    /// What is kept cannot be understood.
+    /// Stored data is invalid.
     #[error("stored memory is corrupt: column {column} of table {table}, row {row}: {source}")]
     Corrupt {
         /// The table.
@@ -24,17 +24,17 @@ pub enum MemoryError {
         reason: String,
     },
 
-    /// The place where memories are kept failed.
+    /// The storage failed.
     #[error("cannot {action}: {source}")]
     Backend {
         /// What was being done.
         action: &'static str,
-        /// What it says.
+        /// Its error.
         source: BoxError,
     },
 }
 
-/// Makes an error of the place one of ours, saying what was being done.
+/// Converts an error of the storage, with the action that failed.
 pub(crate) fn doing<E: Into<BoxError>>(action: &'static str) -> impl FnOnce(E) -> MemoryError {
     move |source| MemoryError::Backend { action, source: source.into() }
 }

@@ -1,4 +1,5 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use async_trait::async_trait;
@@ -12,21 +13,21 @@ use crate::words::{composed, findable, text_of, words};
 /// How many memories a search returns at the most.
 const MOST: usize = 10;
 
-/// Memories that live as long as this value. A search compares words and returns at most ten
-/// memories: those that share the most words with the query, the older first.
+/// Memories in memory, which live as long as this value. A search compares words and returns at
+/// most ten memories: those that share the most words with the query, the older first.
 #[derive(Default)]
 pub struct InMemoryMemory {
     /// A std lock: it is never held across an `.await`.
     users: RwLock<HashMap<(String, String), Remembered>>,
 }
 
-/// What is remembered of one user.
+/// The memories of one user.
 #[derive(Default)]
 struct Remembered {
     /// In the order in which they were first added.
     memories: Vec<Memory>,
-    /// Where the memory of an event is, by session and event.
-    places: HashMap<(String, String), usize>,
+    /// The index of the memory of an event, by session and event.
+    indexes: HashMap<(String, String), usize>,
 }
 
 struct Memory {
@@ -37,7 +38,7 @@ struct Memory {
 }
 
 impl InMemoryMemory {
-    /// A place that remembers nothing yet.
+    /// A service without memories.
     pub fn new() -> Self {
         Self::default()
     }
@@ -48,7 +49,7 @@ impl MemoryService for InMemoryMemory {
     async fn add_session(&self, session: &Session) -> Result<(), MemoryError> {
         let key = session.key();
         let mut users = self.users.write().unwrap_or_else(PoisonError::into_inner);
-        let Remembered { memories, places } =
+        let Remembered { memories, indexes } =
             users.entry((key.app().to_owned(), key.user().to_owned())).or_default();
         for event in session.events() {
             let text = event.content.as_ref().map(text_of).unwrap_or_default();
@@ -58,8 +59,8 @@ impl MemoryService for InMemoryMemory {
             let text = composed(&text);
             let words = findable(&text);
             let memory = Memory { event: event.event.clone(), text: text.to_lowercase(), words };
-            let place = *places.entry((key.id().to_owned(), event.id.clone())).or_insert(memories.len());
-            match memories.get_mut(place) {
+            let index = *indexes.entry((key.id().to_owned(), event.id.clone())).or_insert(memories.len());
+            match memories.get_mut(index) {
                 Some(old) => *old = memory,
                 None => memories.push(memory),
             }
@@ -74,7 +75,7 @@ impl MemoryService for InMemoryMemory {
         let memories = remembered.map_or(&[][..], |remembered| &remembered.memories);
         let scored = memories.iter().map(|memory| (memory.score(asked.iter()), memory));
         let mut found: Vec<_> = scored.filter(|(score, _)| *score > 0).collect();
-        // Stable: what matches equally well stays in the order in which it was added.
+        // The sort is stable: equal matches stay in the order in which they were added.
         found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
         Ok(found.into_iter().take(MOST).map(|(_, memory)| memory.entry()).collect())
     }
@@ -99,5 +100,11 @@ impl Memory {
             id: Some(event.id.clone()),
             custom_metadata: BTreeMap::new(),
         }
+    }
+}
+
+impl fmt::Debug for InMemoryMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InMemoryMemory").finish_non_exhaustive()
     }
 }

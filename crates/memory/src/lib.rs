@@ -1,8 +1,8 @@
-//! What agents remember across sessions.
+//! Memory: what agents remember across sessions.
 //!
-//! A [`MemoryService`] takes in sessions and finds what was said in them: [`InMemoryMemory`] as
-//! long as the process lives, [`SqliteMemory`] in a file that google-adk's `SqliteMemoryService`
-//! uses too. Nothing is added by itself, and memory never touches the state of a session.
+//! A [`MemoryService`] indexes the messages of sessions and searches them: [`InMemoryMemory`] in
+//! memory, [`SqliteMemory`] in a file that google-adk's `SqliteMemoryService` uses too. Sessions
+//! are added only on request, and memory never changes the state of a session.
 //!
 //! ```
 //! use sessile_memory::{InMemoryMemory, MemoryService};

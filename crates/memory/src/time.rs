@@ -1,7 +1,7 @@
 use time::OffsetDateTime;
 
-/// Unix seconds as Python's `isoformat` writes a time in UTC, to the microsecond; `None` for a time
-/// that no calendar has.
+/// Unix seconds as Python's `isoformat` writes a time in UTC, to the microsecond; `None` if it
+/// is out of range.
 pub(crate) fn iso(seconds: f64) -> Option<String> {
     let microseconds = (seconds * 1e6).round();
     if !microseconds.is_finite() {

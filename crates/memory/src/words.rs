@@ -13,7 +13,7 @@ pub(crate) fn text_of(content: &Content) -> String {
     lines.collect::<Vec<_>>().join(" ")
 }
 
-/// What is compared, in one form for all ways to write the same character.
+/// The text in Unicode's composed form, so that all ways to write a character compare as equal.
 pub(crate) fn composed(text: &str) -> String {
     text.nfc().collect()
 }
@@ -33,7 +33,8 @@ pub(crate) fn findable(text: &str) -> BTreeSet<String> {
     words
 }
 
-/// A text with its pieces apart, so that a tokenizer finds them; see [`findable`].
+/// A text with the pieces of its words separated by spaces, so that a tokenizer finds them; see
+/// [`findable`].
 pub(crate) fn spaced(text: &str) -> String {
     if text.is_ascii() {
         return text.to_owned();
@@ -46,12 +47,12 @@ pub(crate) fn runs(text: &str) -> impl Iterator<Item = &str> {
     text.split(|character: char| !is_word(character)).filter(|word| !word.is_empty())
 }
 
-/// Whether words are made of it.
+/// Whether a character is part of a word.
 fn is_word(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
-/// The word cut where Latin letters end or begin.
+/// The pieces of a word, split where Latin letters end or begin.
 fn pieces(word: &str) -> Vec<&str> {
     if word.is_ascii() {
         return vec![word];

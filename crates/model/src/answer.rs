@@ -1,24 +1,24 @@
-//! Pieces of an answer, joined to the whole; and what counts as an answer at all.
+//! Joining the pieces of a response to the whole.
 
 use futures_util::stream::{self, BoxStream, StreamExt};
 use sessile_agent::{ModelError, ModelResponse, ModelStream};
 use sessile_session::{Content, Part, PartExtras};
 
-/// What joins the events of one model's stream to an answer.
+/// Joins the events of a model's stream to a response.
 pub(crate) trait Join: Send + 'static {
-    /// Reads the data of an event; gives what is new in it.
+    /// Reads the data of an event, and returns what is new in it.
     fn read(&mut self, data: &str) -> Result<Option<ModelResponse>, ModelError>;
 
-    /// Whether the model said that nothing follows.
+    /// Whether the model has signalled the end of the response.
     fn is_done(&self) -> bool {
         false
     }
 
-    /// The whole answer, or that it broke off.
+    /// The whole response, or an error if it broke off.
     fn finish(self) -> Result<ModelResponse, ModelError>;
 }
 
-/// Pieces as they come, and then all of them joined.
+/// Streams partial responses as they arrive, and then the whole one.
 pub(crate) fn as_they_come<J: Join>(
     joining: J,
     events: BoxStream<'static, Result<String, ModelError>>,
@@ -39,13 +39,13 @@ pub(crate) fn as_they_come<J: Join>(
     .boxed()
 }
 
-/// An answer that is being put together.
+/// A response in progress.
 #[derive(Default)]
 pub(crate) struct Answer {
     /// Everything but the content.
     pub(crate) about: ModelResponse,
     parts: Vec<Part>,
-    /// Whether the next text begins a part of its own.
+    /// Whether the next text begins a new part.
     closed: bool,
 }
 
@@ -73,8 +73,8 @@ impl Answer {
         self.closed = closes;
     }
 
-    /// The whole answer. One that has nothing to say carries an error code: the reason why it
-    /// stopped, or `MODEL_RETURNED_NO_CONTENT` if the model thinks that all is well.
+    /// The whole response. Without content, it gets an error code: its finish reason, or
+    /// `MODEL_RETURNED_NO_CONTENT` if that was `STOP`.
     pub(crate) fn finish(self) -> ModelResponse {
         let Self { about: mut response, parts, .. } = self;
         let well = matches!(response.finish_reason.as_deref(), None | Some("STOP"));
@@ -89,7 +89,7 @@ impl Answer {
     }
 }
 
-/// What the model says, in these parts.
+/// A content of the model with these parts.
 pub(crate) fn content(parts: Vec<Part>) -> Content {
     Content { role: Some("model".to_owned()), parts: Some(parts), ..Content::default() }
 }

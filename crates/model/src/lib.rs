@@ -1,12 +1,12 @@
 //! Models behind agents.
 //!
 //! [`Scripted`] needs no network: it answers from a script, in tests and in the sample
-//! applications. [`Gemini`] and [`OpenAi`] ask over HTTP, at an [`Endpoint`] that says where, as
-//! whom and how patiently. [`model_by_name`] finds the model that a configuration names.
+//! applications. [`Gemini`] and [`OpenAi`] ask over HTTP, at an [`Endpoint`]: an address,
+//! credentials, timeouts and retries. [`model_by_name`] finds the model that a configuration names.
 //!
-//! To add a model behind HTTP, write what turns a request into a body and a body into a response;
-//! timeouts, retries, limits and secrets are already there (`http/`), and so is the joining of
-//! pieces (`answer.rs`).
+//! To add a model behind HTTP, write the conversion of a request to a body and of a body to a
+//! response. Timeouts, retries, limits and secrets are shared (`http/`), and so is the joining of
+//! partial responses (`answer.rs`).
 
 mod answer;
 mod gemini;

@@ -6,7 +6,7 @@ use sessile_agent::{Model, ModelError};
 
 use crate::{Credentials, Endpoint, Gemini, OpenAi, Scripted};
 
-/// The model of a name, ready to be used:
+/// Finds a model by its name:
 ///
 /// | name | model | from the environment |
 /// |---|---|---|
@@ -17,7 +17,7 @@ use crate::{Credentials, Endpoint, Gemini, OpenAi, Scripted};
 /// # Errors
 ///
 /// [`ModelError::Configuration`] says which names there are, which variable is missing, or what is
-/// wrong with the file: at the start, and not when the model is first asked.
+/// wrong with the file, before the model is used.
 pub fn model_by_name(name: &str, base_dir: &Path) -> Result<Arc<dyn Model>, ModelError> {
     let variable = |name: &str| env::var(name).ok().filter(|value| !value.trim().is_empty());
     model_by_name_with(name, base_dir, &variable)
@@ -36,7 +36,7 @@ fn model_by_name_with(
         if file.is_empty() || !inside {
             return Err(configuration("the script must be a file in the folder of the agent, or below it"));
         }
-        return Ok(Arc::new(Scripted::from_file(base_dir.join(file))?.named(name)));
+        return Ok(Arc::new(Scripted::from_file(base_dir.join(file))?.with_name(name)));
     }
     if let Some(model) = name.strip_prefix("openai/") {
         let base_url = variable("OPENAI_BASE_URL");

@@ -76,7 +76,7 @@ async fn each_conversation_gets_the_script_from_its_beginning() {
     }
     assert_eq!(whole(&model, said(&["a", "one", "b"])).await, json!([{ "text": "two" }]));
     assert!(failure(&model, said(&["a", "one", "b", "two", "c"])).await.starts_with("SCRIPT_ENDED"));
-    let model = Scripted::per_conversation([reply("one"), reply("two")]).repeating();
+    let model = Scripted::per_conversation([reply("one"), reply("two")]).with_repeat();
     assert_eq!(whole(&model, said(&["a", "one", "b", "two", "c"])).await, json!([{ "text": "one" }]));
 }
 
@@ -183,8 +183,8 @@ async fn the_first_rule_that_fits_answers_as_often_as_it_fits() {
 async fn a_function_may_answer_and_requests_are_recorded() {
     let requests = Requests::default();
     let model = Scripted::from_fn(|request| reply(format!("{} contents", request.contents.len())))
-        .recording(&requests)
-        .named("counter");
+        .with_recording(&requests)
+        .with_name("counter");
     assert_eq!(model.name(), "counter");
     assert_eq!(whole(&model, said(&["a", "b", "c"])).await, json!([{ "text": "3 contents" }]));
     assert_eq!(requests.all().len(), 1);

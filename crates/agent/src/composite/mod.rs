@@ -13,11 +13,11 @@ use std::sync::Arc;
 use sessile_session::OnOverwrite;
 
 use crate::agent::Agent;
-use crate::callback::AgentCallbacks;
+use crate::agent::callback::AgentCallbacks;
+use crate::agent::tree;
 use crate::error::BuildError;
-use crate::tree;
 
-/// What all of them have.
+/// What all composite agents have.
 struct Composite {
     name: String,
     description: String,
@@ -42,7 +42,7 @@ impl Composite {
     }
 }
 
-/// What every composite agent passes on.
+/// The methods that every composite agent has.
 macro_rules! composite {
     (methods) => {
         fn name(&self) -> &str {
@@ -57,7 +57,7 @@ macro_rules! composite {
             &self.composite.sub_agents
         }
 
-        fn callbacks(&self) -> Option<&crate::callback::AgentCallbacks> {
+        fn callbacks(&self) -> Option<&crate::agent::callback::AgentCallbacks> {
             Some(&self.composite.callbacks)
         }
 
@@ -69,17 +69,24 @@ macro_rules! composite {
             self.composite.reads_history()
         }
     };
-    ($agent:ty) => {
+    ($agent:ident) => {
+        impl std::fmt::Debug for $agent {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($agent)).field("name", &self.composite.name).finish_non_exhaustive()
+            }
+        }
+
         impl $agent {
-            /// With a description, by which other agents decide when to hand over.
+            /// With a description, which the models of other agents read to decide when to
+            /// transfer.
             #[must_use]
             pub fn with_description(mut self, description: impl Into<String>) -> Self {
                 self.composite.description = description.into();
                 self
             }
 
-            /// With this answer to keys that a callback or tool of an agent below read and then
-            /// set, and that hold another value at the commit: the event tells so, or the write is
+            /// With this reaction if a key that a callback or tool of an agent below read and then
+            /// set holds another value at the commit: the event reports it, or the write is
             /// refused.
             #[must_use]
             pub fn with_on_overwrite(mut self, on_overwrite: sessile_session::OnOverwrite) -> Self {
@@ -87,9 +94,9 @@ macro_rules! composite {
                 self
             }
 
-            /// With code that runs before and after it.
+            /// With callbacks that run before and after it.
             #[must_use]
-            pub fn with_callbacks(mut self, callbacks: crate::callback::AgentCallbacks) -> Self {
+            pub fn with_callbacks(mut self, callbacks: crate::agent::callback::AgentCallbacks) -> Self {
                 self.composite.callbacks = callbacks;
                 self
             }

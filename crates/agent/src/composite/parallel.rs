@@ -13,21 +13,22 @@ use crate::context::{Frame, InvocationContext};
 use crate::error::{AgentError, BuildError};
 use crate::merge::{Branch, join_branches};
 
-/// Runs agents side by side, each on a branch of its own: it sees what was there before and what it
-/// said and changed itself. Their events come as they are made. Where several set the same key, the
-/// last agent's value counts, whichever was faster. Operations such as `add` of all branches count;
-/// so do writes of keys that have a reducer, which makes operations of them.
+/// Runs agents concurrently, each on a branch of its own: a branch sees what was there before, and
+/// its own events and changes. Events are committed as they are emitted. Where several branches set
+/// the same key, the value of the last agent in the list counts, whichever was faster. Operations
+/// such as `add` of all branches count; so do writes of keys that have a reducer, which turns them
+/// into operations.
 pub struct ParallelAgent {
     composite: Composite,
     reducers: Reducers,
 }
 
 impl ParallelAgent {
-    /// Runs these agents side by side.
+    /// Runs these agents concurrently.
     ///
     /// # Errors
     ///
-    /// [`BuildError`] names all names that cannot be or are used twice.
+    /// [`BuildError`] lists all names that are invalid or used twice.
     pub fn new<A: Agent + 'static>(
         name: impl Into<String>,
         agents: impl IntoIterator<Item = A>,
@@ -44,9 +45,9 @@ impl ParallelAgent {
 
     /// Joins what the branches changed, in their order.
     ///
-    /// A key that a branch changed with operations or in a transaction is as it is stored: the
-    /// store applied the change to what it held then, so the order of the branches has no say in
-    /// it.
+    /// A key that a branch changed with operations or in a transaction keeps its stored value: the
+    /// store computed it from the value at the commit, so the order of the branches does not
+    /// matter.
     fn join(&self, branches: &[Arc<Frame>], session: &Session) -> Joined {
         let operated: BTreeSet<String> =
             branches.iter().flat_map(|branch| branch.operated().clone()).collect();
@@ -74,12 +75,12 @@ impl ParallelAgent {
     }
 }
 
-/// What branches come to.
+/// The joined changes of all branches.
 struct Joined {
     /// All changes, for the state that the parallel agent itself sees.
     merged: Delta,
-    /// The changes that make the stored values of contested keys what the order of the branches
-    /// says, and the values that they correct.
+    /// The changes that give keys that several branches set the value of the last branch, with
+    /// guards of the values that they correct.
     corrections: (Delta, Guards),
     /// The keys that branches changed with operations.
     operated: BTreeSet<String>,
@@ -163,7 +164,7 @@ impl Agent for ParallelAgent {
         ctx.frame.note_joined(&merged, operated);
         let corrected = correct(ctx, name, corrections).await;
         if let (Err(_), Err(error)) = (&outcome, &corrected) {
-            tracing::error!(%error, session = %ctx.session_key(), "cannot store what the branches come to");
+            tracing::error!(%error, session = %ctx.session_key(), "cannot store the joined changes of the branches");
         }
         outcome.and(corrected)
     }

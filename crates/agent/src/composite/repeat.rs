@@ -8,16 +8,16 @@ use crate::error::{AgentError, BuildError};
 /// Runs agents one after the other, again and again, until one of them escalates.
 pub struct LoopAgent {
     composite: Composite,
-    /// None: as often as it takes.
+    /// `None`: unlimited.
     max_iterations: Option<u32>,
 }
 
 impl LoopAgent {
-    /// Runs these agents in order, at most so often; 0 is as often as it takes.
+    /// Runs these agents in order, at most this many times; 0 is unlimited.
     ///
     /// # Errors
     ///
-    /// [`BuildError`] names all names that cannot be or are used twice.
+    /// [`BuildError`] lists all names that are invalid or used twice.
     pub fn new<A: Agent + 'static>(
         name: impl Into<String>,
         agents: impl IntoIterator<Item = A>,

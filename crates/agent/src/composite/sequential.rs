@@ -5,7 +5,7 @@ use crate::agent::Agent;
 use crate::context::InvocationContext;
 use crate::error::{AgentError, BuildError};
 
-/// Runs agents one after the other; each sees what those before it said and changed.
+/// Runs agents one after the other; each sees the events and the state of those before it.
 pub struct SequentialAgent {
     composite: Composite,
 }
@@ -15,7 +15,7 @@ impl SequentialAgent {
     ///
     /// # Errors
     ///
-    /// [`BuildError`] names all names that cannot be or are used twice.
+    /// [`BuildError`] lists all names that are invalid or used twice.
     pub fn new<A: Agent + 'static>(
         name: impl Into<String>,
         agents: impl IntoIterator<Item = A>,

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -33,27 +34,27 @@ impl CallbackContext {
         Self { changes: Changes::own(context) }
     }
 
-    /// What is known, and a place for changes.
+    /// The state, to read and to change. Changes are pending until the event is committed.
     pub fn state(&self) -> &State {
         &self.changes.state
     }
 
-    /// Asks the agents above (a loop, most often) to stop after this.
+    /// Asks the agents above, usually a loop, to stop after this.
     pub fn escalate(&self) {
         self.changes.actions().escalate = Some(true);
     }
 
-    /// Hands over to another agent after this.
+    /// Transfers to another agent after this.
     pub fn transfer_to(&self, agent: impl Into<String>) {
         self.changes.actions().transfer_to_agent = Some(agent.into());
     }
 
-    /// Makes a tool's answer the final one: the model is not asked about it.
+    /// Makes a tool's result the final answer: the model is not asked again.
     pub fn skip_summarization(&self) {
         self.changes.actions().skip_summarization = Some(true);
     }
 
-    /// Changes what the event does beside carrying state.
+    /// Changes the other actions of the event.
     pub fn with_actions<T>(&self, change: impl FnOnce(&mut EventActions) -> T) -> T {
         change(&mut self.changes.actions())
     }
@@ -64,5 +65,14 @@ impl Deref for CallbackContext {
 
     fn deref(&self) -> &ReadonlyContext {
         &self.changes.context
+    }
+}
+
+impl fmt::Debug for CallbackContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallbackContext")
+            .field("session", self.session_key())
+            .field("agent", &self.agent_name())
+            .finish_non_exhaustive()
     }
 }

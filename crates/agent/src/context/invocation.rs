@@ -1,3 +1,4 @@
+use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -6,25 +7,26 @@ use sessile_session::{Append, Content, Event, EventActions, Guards, OnOverwrite}
 use sessile_state::{Change, Scope};
 
 use super::callback::CallbackContext;
+use super::frame::Frame;
 use super::pending::Taken;
-use super::readonly::{Frame, ReadonlyContext};
+use super::readonly::ReadonlyContext;
+use crate::actions::join_actions;
 use crate::agent::Agent;
 use crate::error::AgentError;
-use crate::runner;
 
-/// What an agent sees of a run, and where its events go.
+/// The context of an agent: what it sees of a run, and where it emits its events.
 #[derive(Clone)]
 pub struct InvocationContext {
     pub(crate) context: ReadonlyContext,
 }
 
 impl InvocationContext {
-    /// Commits an event and hands it to whoever reads the run's stream; a partial event is handed
-    /// on and not stored. Author, invocation, branch and id are filled in where they are empty.
+    /// Commits an event and passes it to the reader of the run's stream; a partial event is only
+    /// passed on, not stored. Author, invocation, branch and id are filled in where they are empty.
     /// Returns the event as it was stored, after the commit and after the reader took it.
     ///
     /// `user:` and `app:` keys that the event sets are compared with what this agent sees of them:
-    /// if another session changed them since, the event tells so. Changes that are made in a
+    /// if another session changed them since, the event reports it. Changes that are made in a
     /// context, see [`changes`](Self::changes), are compared with what was read there. Keys with a
     /// reducer are changed by the difference.
     ///
@@ -41,7 +43,7 @@ impl InvocationContext {
         self.emit_as(Append::new(event).guarded(guards)).await
     }
 
-    /// Commits an event under conditions, and hands it on.
+    /// Commits an event under conditions, and passes it on.
     pub(crate) async fn emit_as(&self, append: impl Into<Append>) -> Result<Arc<Event>, AgentError> {
         self.invocation.emit(&self.frame, append.into()).await
     }
@@ -96,15 +98,6 @@ impl InvocationContext {
         CallbackContext::own(&self.context)
     }
 
-    /// Runs an agent, its callbacks, and the agents that it hands over to.
-    ///
-    /// # Errors
-    ///
-    /// [`AgentError::Failed`] if it fails; an event says so already.
-    pub async fn run(&self, agent: &Arc<dyn Agent>) -> Result<(), AgentError> {
-        runner::run_agents(self, agent.clone()).await
-    }
-
     /// Whether this agent or one below asked the agents above to stop.
     pub fn has_escalated(&self) -> bool {
         self.frame.escalated.load(Ordering::Relaxed)
@@ -115,7 +108,7 @@ impl InvocationContext {
         self.frame.is_stopped()
     }
 
-    /// The same run at another place in the tree.
+    /// The context of another frame of the same run.
     pub(crate) fn at(&self, frame: Arc<Frame>) -> Self {
         Self { context: ReadonlyContext { invocation: self.invocation.clone(), frame } }
     }
@@ -124,7 +117,8 @@ impl InvocationContext {
         self.at(self.frame.below(agent))
     }
 
-    /// Emits what a callback said and changed, if it did either, also if `add` fails.
+    /// Emits the content and the changes of callbacks, if there are any. If `add` fails, the event
+    /// is emitted nevertheless.
     pub(crate) async fn emit_changes(
         &self,
         content: Option<Content>,
@@ -151,7 +145,7 @@ impl InvocationContext {
 /// [`AgentError::Other`] if the event sets a key to a value that one of the operations cannot be
 /// applied to.
 pub(crate) fn add_changes(event: &mut Event, taken: Taken) -> Result<Guards, AgentError> {
-    runner::join_actions(&mut event.actions, taken.actions).map_err(AgentError::other)?;
+    join_actions(&mut event.actions, taken.actions).map_err(AgentError::other)?;
     event.actions.state_delta.merge(&taken.delta).map_err(AgentError::other)?;
     Ok(taken.guards)
 }
@@ -161,5 +155,14 @@ impl Deref for InvocationContext {
 
     fn deref(&self) -> &ReadonlyContext {
         &self.context
+    }
+}
+
+impl fmt::Debug for InvocationContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InvocationContext")
+            .field("session", self.session_key())
+            .field("agent", &self.agent_name())
+            .finish_non_exhaustive()
     }
 }

@@ -12,9 +12,12 @@
 //! see [`OnOverwrite`](sessile_session::OnOverwrite).
 
 mod callback;
+mod frame;
 mod invocation;
+mod outer;
 mod pending;
 mod readonly;
+mod run;
 mod services;
 mod tool;
 mod transact;
@@ -24,6 +27,8 @@ pub use invocation::InvocationContext;
 pub use readonly::ReadonlyContext;
 pub use tool::ToolContext;
 
+pub(crate) use frame::{Frame, Rules};
 pub(crate) use invocation::add_changes;
+pub(crate) use outer::Outer;
 pub(crate) use pending::Taken;
-pub(crate) use readonly::{Frame, Rules};
+pub(crate) use run::{Invocation, Services};

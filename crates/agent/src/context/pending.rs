@@ -12,9 +12,10 @@ pub(crate) struct Changes {
     /// A view of the state that the agent sees.
     pub(crate) state: State,
     actions: Mutex<EventActions>,
-    /// Whether the runtime made it for a callback or tool, and not an agent for itself.
+    /// Whether the runtime created it for a callback or tool; otherwise an agent created it for
+    /// itself.
     is_managed: bool,
-    /// Whether the event that it is for was made.
+    /// Whether the changes were taken for their event, or dropped.
     is_closed: AtomicBool,
 }
 
@@ -65,7 +66,8 @@ impl Changes {
         let delta = self.state.delta();
         let mut guards = Guards::new(self.context.frame.rules.on_overwrite);
         if !delta.is_empty() {
-            // A key with a reducer is only set by `replace`, which asks for no comparison.
+            // A key with a reducer is only set by `replace`, which is not compared with what was
+            // read.
             let reducers = &self.context.frame.rules.reducers;
             let is_compared = |key: &str| {
                 let is_reduced = reducers.get(key).is_some_and(|reducer| reducer.is_operation());
@@ -96,8 +98,9 @@ impl Changes {
     }
 }
 
-/// A view whose writes are checked at once if the application has a schema: the callback or tool
-/// that makes a mistake is told, and the others of its step are not refused with it.
+/// A view whose writes are checked immediately if the application has a schema. So the error is
+/// that of the callback or tool that wrote an invalid value, and does not refuse the others of its
+/// step.
 fn checked(context: &ReadonlyContext, view: State) -> State {
     let run = &context.invocation;
     match run.services.sessions.schema(run.key.app()) {
@@ -106,8 +109,9 @@ fn checked(context: &ReadonlyContext, view: State) -> State {
     }
 }
 
-/// Changes that no event carries are lost. That is a mistake in the program, and said loudly,
-/// unless the callback, tool or agent was cut off before its event.
+/// Changes that no event carries are lost. That is a bug in the application, so it is logged as an
+/// error, and panics in debug builds. It is not a bug if the callback, tool or agent was cancelled
+/// before its event.
 impl Drop for Changes {
     fn drop(&mut self) {
         let delta = self.state.delta();

@@ -29,7 +29,7 @@ impl ReadonlyContext {
         Ok(self.artifacts()?.names(self.session_key()).await?)
     }
 
-    /// What the user's sessions that were remembered say about a query, best first.
+    /// Searches the memories of the user; the best match is first.
     ///
     /// # Errors
     ///
@@ -38,7 +38,7 @@ impl ReadonlyContext {
         Ok(self.memory()?.search(self.app(), self.user(), query).await?)
     }
 
-    /// Remembers what was said in the session until now.
+    /// Adds the events of the session so far to the memory.
     ///
     /// # Errors
     ///
@@ -71,7 +71,7 @@ impl ReadonlyContext {
 }
 
 impl CallbackContext {
-    /// Saves an artifact; the event says so. Returns the new version.
+    /// Saves an artifact, and records the new version in the event. Returns the version.
     ///
     /// # Errors
     ///
@@ -80,7 +80,7 @@ impl CallbackContext {
         self.save_artifact_with(name, NewArtifact { part, ..NewArtifact::default() }).await
     }
 
-    /// [`save_artifact`](Self::save_artifact), with the application's own notes.
+    /// [`save_artifact`](Self::save_artifact), with the application's own metadata.
     ///
     /// # Errors
     ///

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -34,12 +35,12 @@ impl ToolContext {
         &self.call_id
     }
 
-    /// What the user answered when the tool asked whether it may run; `None` if it did not ask yet.
+    /// The user's answer to the tool's request for confirmation; `None` if it has not asked yet.
     pub fn confirmation(&self) -> Option<&ToolConfirmation> {
         self.confirmation.as_deref()
     }
 
-    /// Asks the user whether the tool may run. The tool is called again when the answer is there,
+    /// Asks the user to confirm the call. The tool is called again when the answer has arrived,
     /// and finds it in [`confirmation`](Self::confirmation); what it returns now is a placeholder.
     pub fn request_confirmation(&self, hint: impl Into<String>, payload: Option<SharedValue>) {
         let request = ToolConfirmation {
@@ -60,5 +61,15 @@ impl Deref for ToolContext {
 
     fn deref(&self) -> &CallbackContext {
         &self.callback
+    }
+}
+
+impl fmt::Debug for ToolContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolContext")
+            .field("session", self.session_key())
+            .field("agent", &self.agent_name())
+            .field("call_id", &self.call_id)
+            .finish_non_exhaustive()
     }
 }

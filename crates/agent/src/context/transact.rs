@@ -6,9 +6,9 @@ use sessile_state::{Delta, Scope, State};
 
 use super::callback::CallbackContext;
 use super::invocation::InvocationContext;
+use super::outer::Outer;
 use super::readonly::ReadonlyContext;
 use crate::error::AgentError;
-use crate::tool::Outer;
 
 impl CallbackContext {
     /// Reads the newest stored state, lets `change` compute on it, and commits what it changed at

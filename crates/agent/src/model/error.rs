@@ -6,7 +6,7 @@ use sessile_session::BoxError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
-    /// Something is missing or wrong before anything was sent.
+    /// The configuration is incomplete or invalid; nothing was sent.
     #[error("the model {model:?} cannot be used: {reason}")]
     Configuration {
         /// The model.
@@ -20,9 +20,9 @@ pub enum ModelError {
     RateLimited {
         /// The model.
         model: String,
-        /// When to try again, if the server said so.
+        /// The wait that the server asks for, if it does.
         retry_after: Option<Duration>,
-        /// What the server says.
+        /// The server's message.
         message: String,
     },
 
@@ -33,7 +33,7 @@ pub enum ModelError {
         model: String,
         /// The HTTP status.
         status: u16,
-        /// What the server says.
+        /// The server's message.
         message: String,
     },
 
@@ -53,7 +53,7 @@ pub enum ModelError {
     Timeout {
         /// The model.
         model: String,
-        /// How long was waited.
+        /// The timeout.
         after: Duration,
     },
 

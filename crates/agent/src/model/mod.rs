@@ -1,4 +1,4 @@
-//! What an agent asks, and who answers.
+//! The interface of language models: requests, responses and errors.
 
 mod error;
 mod request;
@@ -20,16 +20,16 @@ pub use response::ModelResponse;
 /// is closed with it.
 #[async_trait]
 pub trait Model: Send + Sync {
-    /// What it is called, such as `gemini-2.5-flash`.
+    /// Its name, such as `gemini-2.5-flash`.
     fn name(&self) -> &str;
 
-    /// Asks. The stream holds exactly one whole response, or an error, as its last item; with
-    /// [`Streaming::Pieces`] the pieces come before it, each with `partial` set and only what is
-    /// new, and the last response holds all of them joined.
+    /// Sends a request. The stream holds exactly one whole response, or an error, as its last item;
+    /// with [`Streaming::Pieces`] the pieces come before it, each with `partial` set and only what
+    /// is new, and the last response holds all of them joined.
     ///
     /// # Errors
     ///
-    /// [`ModelError`] says what the caller can do.
+    /// [`ModelError`]; its variants are what a caller can do about it.
     async fn generate(&self, request: ModelRequest, streaming: Streaming) -> Result<ModelStream, ModelError>;
 }
 
@@ -48,12 +48,12 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 /// The answers of a model.
 pub type ModelStream = BoxStream<'static, Result<ModelResponse, ModelError>>;
 
-/// Whether an answer is wanted in pieces.
+/// Whether a response is streamed in pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Streaming {
     /// One whole response.
     #[default]
     Whole,
-    /// Pieces as they are made, then the whole.
+    /// Partial responses as they arrive, then the whole one.
     Pieces,
 }

@@ -5,14 +5,14 @@ use serde_json::Value;
 use sessile_session::Content;
 use sessile_state::SharedValue;
 
-/// What a model is asked.
+/// A request to a model.
 #[derive(Debug, Clone, Default)]
 pub struct ModelRequest {
-    /// Another model's name in the place of the model's own.
+    /// The name of another model to use instead of the model's own.
     pub model: Option<String>,
     /// The conversation, oldest first.
     pub contents: Vec<Content>,
-    /// What the model is told before the conversation.
+    /// The system instruction.
     pub system_instruction: Option<String>,
     /// The tools that it may call.
     pub tools: Vec<FunctionDeclaration>,
@@ -46,38 +46,39 @@ pub struct FunctionDeclaration {
     pub parameters: Option<SharedValue>,
 }
 
-/// How a model should answer. Read in both spellings; what is not known here is kept and sent on.
+/// The parameters of a model. Both spellings are read (`topP` and `top_p`); unknown fields are kept
+/// and sent on.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GenerationConfig {
-    /// How much chance plays a part.
+    /// The randomness of the sampling.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// How much of the likely words are considered.
+    /// Nucleus sampling: the cumulative probability of the tokens that are considered.
     #[serde(alias = "top_p", skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
-    /// How many likely words are considered.
+    /// How many of the most likely tokens are considered.
     #[serde(alias = "top_k", skip_serializing_if = "Option::is_none")]
     pub top_k: Option<f64>,
-    /// How long the answer may be.
+    /// The longest answer, in tokens.
     #[serde(alias = "max_output_tokens", skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
-    /// Texts at which the answer ends.
+    /// Texts that end the answer.
     #[serde(alias = "stop_sequences", skip_serializing_if = "Option::is_none")]
     pub stop_sequences: Option<Vec<String>>,
-    /// For answers that can be repeated.
+    /// The seed of the sampling, for reproducible answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
-    /// Against words that were there already.
+    /// A penalty for tokens that occurred already.
     #[serde(alias = "presence_penalty", skip_serializing_if = "Option::is_none")]
     pub presence_penalty: Option<f64>,
-    /// Against words that were there often.
+    /// A penalty for tokens that grows with how often they occurred.
     #[serde(alias = "frequency_penalty", skip_serializing_if = "Option::is_none")]
     pub frequency_penalty: Option<f64>,
-    /// The type of the answer, such as `application/json`.
+    /// The media type of the answer, such as `application/json`.
     #[serde(alias = "response_mime_type", skip_serializing_if = "Option::is_none")]
     pub response_mime_type: Option<String>,
-    /// What is refused, as the model's interface describes it.
+    /// Safety settings, in the format of the model's interface.
     #[serde(
         alias = "safety_settings",
         default,
@@ -85,7 +86,7 @@ pub struct GenerationConfig {
         skip_serializing_if = "Option::is_none"
     )]
     pub safety_settings: Option<SharedValue>,
-    /// Everything else.
+    /// All other fields, sent as they are.
     #[serde(flatten, deserialize_with = "any_values")]
     pub other: BTreeMap<String, SharedValue>,
 }

@@ -3,12 +3,12 @@ use std::collections::BTreeMap;
 use sessile_session::{Content, Opaque};
 use sessile_state::SharedValue;
 
-/// What a model answers: all of it, or a piece.
+/// A response of a model, whole or partial.
 #[derive(Debug, Clone, Default)]
 pub struct ModelResponse {
-    /// What it says, and the tools that it calls.
+    /// The text of the answer, and the tools that it calls.
     pub content: Option<Content>,
-    /// Whether it is a piece of an answer that is still coming.
+    /// Whether it is a partial response; more follows.
     pub partial: Option<bool>,
     /// Whether the model's turn is over, in live sessions.
     pub turn_complete: Option<bool>,
@@ -16,23 +16,23 @@ pub struct ModelResponse {
     pub interrupted: Option<bool>,
     /// Why it stopped.
     pub finish_reason: Option<String>,
-    /// What went wrong, for programs.
+    /// The error code, for programs.
     pub error_code: Option<String>,
-    /// What went wrong, for people.
+    /// The error message, for people.
     pub error_message: Option<String>,
-    /// Tokens that were used.
+    /// The numbers of tokens that were used.
     pub usage_metadata: Option<Opaque>,
     /// Sources of the answer.
     pub grounding_metadata: Option<Opaque>,
-    /// Quotations in the answer.
+    /// The sources that the answer quotes.
     pub citation_metadata: Option<Opaque>,
-    /// How sure it was, token by token.
+    /// The log probabilities of the tokens.
     pub logprobs_result: Option<Opaque>,
-    /// How sure it was.
+    /// The average log probability of the tokens.
     pub avg_logprobs: Option<f64>,
     /// The model that answered.
     pub model_version: Option<String>,
-    /// Notes for the event.
+    /// Metadata for the event.
     pub custom_metadata: BTreeMap<String, SharedValue>,
 }
 
@@ -42,7 +42,7 @@ impl ModelResponse {
         Self::from(Content::text("model", text))
     }
 
-    /// Whether it is a piece of an answer that is still coming.
+    /// Whether it is a partial response; more follows.
     pub fn is_partial(&self) -> bool {
         self.partial == Some(true)
     }

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
@@ -6,16 +7,14 @@ use sessile_memory::MemoryService;
 use sessile_session::{OnOverwrite, SessionKey, SessionService};
 use sessile_state::Reducer;
 
-use super::invocation::Services;
-use super::request::WhenBusy;
 use super::{Inner, Runner};
 use crate::agent::Agent;
-use crate::context::Rules;
+use crate::agent::tree::Tree;
+use crate::context::{Outer, Rules, Services};
 use crate::error::BuildError;
-use crate::tool::Outer;
-use crate::tree::Tree;
+use crate::run_request::WhenBusy;
 
-/// A runner to be.
+/// Builds a [`Runner`].
 pub struct RunnerBuilder {
     app: String,
     root: Arc<dyn Agent>,
@@ -35,29 +34,28 @@ impl RunnerBuilder {
         Self { app, root, services, when_busy, auto_create: false, rules, model_calls: None }
     }
 
-    /// With a place for artifacts.
+    /// The service that stores artifacts.
     #[must_use]
     pub fn artifacts(mut self, artifacts: Arc<dyn ArtifactService>) -> Self {
         self.services.artifacts = Some(artifacts);
         self
     }
 
-    /// With a place for memories.
+    /// The service that stores memories.
     #[must_use]
     pub fn memory(mut self, memory: Arc<dyn MemoryService>) -> Self {
         self.services.memory = Some(memory);
         self
     }
 
-    /// What happens when a session that is being run is run again; it waits, unless this says
-    /// otherwise.
+    /// What happens when a session is run again during a run. By default, the new run waits.
     #[must_use]
     pub fn when_busy(mut self, when_busy: WhenBusy) -> Self {
         self.when_busy = when_busy;
         self
     }
 
-    /// Whether a session that is not there is created by its first run; otherwise that is an error.
+    /// Whether a run creates its session if it does not exist. By default, that is an error.
     #[must_use]
     pub fn auto_create(mut self, auto_create: bool) -> Self {
         self.auto_create = auto_create;
@@ -65,7 +63,7 @@ impl RunnerBuilder {
     }
 
     /// Turns what callbacks and tools of all agents set under a key into an operation, so that
-    /// writes of several tools, branches, sessions and processes all count. An agent may declare
+    /// concurrent writes of tools, branches, sessions and processes all count. An agent may declare
     /// another reducer for the key.
     #[must_use]
     pub fn reducer(mut self, key: impl Into<String>, reducer: Reducer) -> Self {
@@ -74,16 +72,16 @@ impl RunnerBuilder {
     }
 
     /// What happens when a key that a callback or tool read and then set holds another value at the
-    /// commit: the event tells so, or the write is refused. Without it, what holds for the service
-    /// of sessions.
+    /// commit: the event reports it, or the write is refused. By default, as the session service
+    /// has it.
     #[must_use]
     pub fn on_overwrite(mut self, on_overwrite: OnOverwrite) -> Self {
         self.rules.on_overwrite = on_overwrite;
         self
     }
 
-    /// As part of the run of a tool call: model calls count together, and state is treated as
-    /// there.
+    /// Makes the runs part of a tool call: they share its count of model calls and its rules for
+    /// state.
     pub(crate) fn inside(mut self, outer: Arc<Outer>) -> Self {
         self.model_calls = Some(outer.ctx.invocation.model_calls.clone());
         self.rules = Rules::clone(&outer.ctx.frame.rules);
@@ -95,9 +93,9 @@ impl RunnerBuilder {
     ///
     /// # Errors
     ///
-    /// [`BuildError`] names all that is wrong: an application name that cannot be one, names that
-    /// agents share or cannot have, an agent below itself or in two places, an agent without a
-    /// model.
+    /// [`BuildError`] lists all problems: an invalid name of the application, names of agents that
+    /// are invalid or used twice, an agent that is below itself or in the tree twice, an agent
+    /// without a model.
     pub fn build(self) -> Result<Runner, BuildError> {
         let mut problems = Vec::new();
         if let Err(error) = SessionKey::new(&self.app, "user", "session") {
@@ -118,5 +116,14 @@ impl RunnerBuilder {
                 seats: Arc::default(),
             }),
         })
+    }
+}
+
+impl fmt::Debug for RunnerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunnerBuilder")
+            .field("app", &self.app)
+            .field("root", &self.root.name())
+            .finish_non_exhaustive()
     }
 }

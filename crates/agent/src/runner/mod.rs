@@ -1,35 +1,26 @@
 //! Runs agents on sessions.
 
-mod actions;
+mod begin_run;
 mod builder;
-mod invocation;
-mod outlet;
 mod recover;
-mod request;
 mod run_agents;
-mod start;
 mod stream;
-mod turn;
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use sessile_session::{SessionKey, SessionService};
 
 pub use builder::RunnerBuilder;
-pub use request::{RunConfig, RunRequest, WhenBusy};
 pub use stream::Run;
 
-pub(crate) use actions::join_actions;
-pub(crate) use invocation::Invocation;
-pub(crate) use run_agents::{call_guarded, run_agents};
-
 use crate::agent::Agent;
-use crate::context::Rules;
-use crate::tree::Tree;
-use invocation::Services;
-use outlet::Outlet;
-use turn::{Seats, Turn};
+use crate::agent::tree::Tree;
+use crate::context::{Rules, Services};
+use crate::event_queue::EventQueue;
+use crate::run_request::{RunRequest, WhenBusy};
+use crate::turn::{Seats, Turn};
 
 /// Runs a tree of agents on the sessions of an application. Clones are the same runner.
 ///
@@ -76,9 +67,9 @@ struct Inner {
     services: Arc<Services>,
     when_busy: WhenBusy,
     auto_create: bool,
-    /// How contexts treat state, unless an agent says otherwise.
+    /// How contexts treat state, unless an agent overrides it.
     rules: Arc<Rules>,
-    /// Where model calls are counted, if it is not in each run by itself.
+    /// The shared counter of model calls; `None` if each run has its own.
     model_calls: Option<Arc<AtomicU32>>,
     seats: Arc<Seats>,
 }
@@ -95,13 +86,13 @@ impl Runner {
 
     /// Runs the agent whose turn it is to answer. Nothing happens until the stream is read.
     pub fn run(&self, request: RunRequest) -> Run {
-        let (outlet, turn) = (Arc::<Outlet>::default(), Arc::<Turn>::default());
+        let (queue, turn) = (Arc::<EventQueue>::default(), Arc::<Turn>::default());
         let key = SessionKey::new(&self.inner.app, &request.user, &request.session);
-        let work = self.inner.clone().start(key.clone(), request, outlet.clone(), turn.clone());
-        Run::new(Box::pin(work), outlet, turn, key.ok())
+        let work = self.inner.clone().begin_run(key.clone(), request, queue.clone(), turn.clone());
+        Run::new(Box::pin(work), queue, turn, key.ok())
     }
 
-    /// Ends the running turn of a session. Tells whether there was one.
+    /// Cancels the current run of a session. Returns whether there was one.
     pub fn cancel(&self, session: &SessionKey) -> bool {
         self.inner.seats.cancel(session)
     }
@@ -119,5 +110,14 @@ impl Runner {
     /// The sessions.
     pub fn sessions(&self) -> &SessionService {
         &self.inner.services.sessions
+    }
+}
+
+impl fmt::Debug for Runner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runner")
+            .field("app", &self.inner.app)
+            .field("root", &self.root().name())
+            .finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! Calls that a run left unanswered when it was cut off.
+//! Calls that an interrupted run left unanswered.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,9 @@ use sessile_session::{Content, Event, FunctionResponse, SessionEvent};
 
 use crate::history::{ABORTED, begins_turn, is_long_running, newest_first};
 
-/// One event for each that has unanswered calls, saying that they were interrupted, oldest first.
-/// Calls that take long may be answered later, and those in `answered` are being answered now.
+/// For each event with unanswered calls, an event that answers them as interrupted, oldest first.
+/// Calls of long-running tools may be answered later, and those in `answered` are being answered
+/// now.
 pub(super) fn interrupted(events: &[SessionEvent], answered: &BTreeSet<&str>) -> Vec<Event> {
     let mut answered = answered.clone();
     let mut answers = Vec::new();
@@ -23,7 +24,7 @@ pub(super) fn interrupted(events: &[SessionEvent], answered: &BTreeSet<&str>) ->
             answers.push(answer_event(event, waiting));
         }
         if begins_turn(event) {
-            break; // what was before, its own turn looked after
+            break; // earlier calls were answered when this turn began
         }
     }
     answers.reverse();

@@ -3,13 +3,24 @@ use std::sync::Arc;
 use sessile_session::{Event, SessionError};
 
 use crate::agent::Agent;
-use crate::callback::AgentCallback;
+use crate::agent::callback::{AgentCallback, call_guarded};
+use crate::catch_panic::catch_panic;
 use crate::context::{CallbackContext, InvocationContext};
 use crate::error::{AgentError, untold};
-use crate::guard::guarded;
 
-/// Runs an agent, then those that it hands over to, one after the other: a chain of any length
-/// needs no more room than one agent.
+impl InvocationContext {
+    /// Runs an agent, its callbacks, and the agents that it transfers to.
+    ///
+    /// # Errors
+    ///
+    /// [`AgentError::Failed`] if it fails; the failure is already stored as an event.
+    pub async fn run(&self, agent: &Arc<dyn Agent>) -> Result<(), AgentError> {
+        run_agents(self, agent.clone()).await
+    }
+}
+
+/// Runs an agent, then those that it transfers to, one after the other. It is a loop and not a
+/// recursion, so a chain of transfers needs no more memory than one agent.
 pub(crate) async fn run_agents(ctx: &InvocationContext, first: Arc<dyn Agent>) -> Result<(), AgentError> {
     let mut agent = first;
     loop {
@@ -26,7 +37,7 @@ pub(crate) async fn run_agents(ctx: &InvocationContext, first: Arc<dyn Agent>) -
     }
 }
 
-/// The agent that goes on, if one was named.
+/// The agent that was transferred to, if there is one.
 fn next(here: &InvocationContext) -> Result<Option<Arc<dyn Agent>>, AgentError> {
     let Some(target) = here.frame.transfer().take() else { return Ok(None) };
     match here.invocation.tree.find(&target) {
@@ -50,7 +61,7 @@ async fn run_agent(ctx: &InvocationContext, agent: &dyn Agent) -> Result<(), Age
     if ctx.frame.transfer().is_some() {
         return Ok(());
     }
-    guarded(agent.run(ctx)).await.map_err(|panic| AgentError::Other {
+    catch_panic(agent.run(ctx)).await.map_err(|panic| AgentError::Other {
         code: "AGENT_PANICKED".to_owned(),
         source: format!("agent `{}` panicked: {panic}", ctx.agent_name()).into(),
     })??;
@@ -60,8 +71,9 @@ async fn run_agent(ctx: &InvocationContext, agent: &dyn Agent) -> Result<(), Age
     Ok(())
 }
 
-/// Runs callbacks until one says something, and commits what they said and changed. Tells whether
-/// one said something. If that is the agent's answer, it is kept under the agent's output key.
+/// Runs callbacks until one returns a content, and commits the content and the changes of all.
+/// Returns whether there was a content. If it is the agent's answer, it is stored under the output
+/// key.
 async fn call(
     ctx: &InvocationContext,
     callbacks: &[AgentCallback],
@@ -72,39 +84,27 @@ async fn call(
         return Ok(false);
     }
     let changes = CallbackContext::new(ctx);
-    let mut said = None;
+    let mut answer = None;
     for callback in callbacks {
         match call_guarded(ctx, hook, async { callback(changes.clone()).await }).await {
-            Ok(content) => said = content,
+            Ok(content) => answer = content,
             Err(error) => {
                 changes.changes.forget();
                 return Err(error);
             }
         }
-        if said.is_some() {
+        if answer.is_some() {
             break;
         }
     }
-    let is_answer = said.is_some();
+    let is_answer = answer.is_some();
     let llm = answers_for.and_then(|agent| agent.as_llm()).filter(|_| is_answer);
-    ctx.emit_changes(said, &changes, |event| llm.map_or(Ok(()), |llm| llm.keep_output(ctx, event))).await?;
+    ctx.emit_changes(answer, &changes, |event| llm.map_or(Ok(()), |llm| llm.keep_output(ctx, event))).await?;
     Ok(is_answer)
 }
 
-/// Runs a callback; a panic is an error like any other.
-pub(crate) async fn call_guarded<T>(
-    ctx: &InvocationContext,
-    hook: &'static str,
-    callback: impl Future<Output = Result<T, sessile_session::BoxError>>,
-) -> Result<T, AgentError> {
-    let result = match guarded(callback).await {
-        Ok(result) => result,
-        Err(panic) => Err(format!("it panicked: {panic}").into()),
-    };
-    result.map_err(|source| AgentError::Callback { agent: ctx.agent_name().to_owned(), hook, source })
-}
-
-/// Stores that an agent failed, unless an event says so already or nothing can be stored.
+/// Stores the failure of an agent as an event, unless one records it already or nothing can be
+/// stored.
 async fn record(ctx: &InvocationContext, error: AgentError) -> AgentError {
     let stored = match &error {
         AgentError::Cancelled | AgentError::Failed { .. } => return error,

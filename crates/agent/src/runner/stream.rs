@@ -1,3 +1,4 @@
+use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -6,9 +7,9 @@ use futures_util::Stream;
 use futures_util::future::BoxFuture;
 use sessile_session::{Event, SessionKey};
 
-use super::outlet::Outlet;
-use super::turn::Turn;
 use crate::error::RunError;
+use crate::event_queue::EventQueue;
+use crate::turn::Turn;
 
 /// A run, as the stream of its events.
 ///
@@ -16,10 +17,10 @@ use crate::error::RunError;
 /// committed stays, nothing is written afterwards, and the session can be used again.
 #[must_use = "a run does nothing unless its events are read"]
 pub struct Run {
-    /// What is left to do.
+    /// The rest of the run; `None` when it is over.
     work: Option<BoxFuture<'static, Result<(), RunError>>>,
     ended: BoxFuture<'static, ()>,
-    outlet: Arc<Outlet>,
+    queue: Arc<EventQueue>,
     turn: Arc<Turn>,
     /// How the run ended, until the events before that are read.
     error: Option<RunError>,
@@ -29,11 +30,11 @@ pub struct Run {
 impl Run {
     pub(super) fn new(
         work: BoxFuture<'static, Result<(), RunError>>,
-        outlet: Arc<Outlet>,
+        queue: Arc<EventQueue>,
         turn: Arc<Turn>,
         key: Option<SessionKey>,
     ) -> Self {
-        Self { work: Some(work), ended: Box::pin(turn.ended()), outlet, turn, error: None, key }
+        Self { work: Some(work), ended: Box::pin(turn.ended()), queue, turn, error: None, key }
     }
 
     /// The next event; `None` when the run is over. After an error there is nothing more.
@@ -54,7 +55,7 @@ impl Run {
         Ok(events)
     }
 
-    /// Ends the run, whatever is left of it.
+    /// Ends the run, and drops the rest of its work.
     fn close(&mut self) {
         if self.work.is_some() {
             self.turn.end();
@@ -68,21 +69,21 @@ impl Stream for Run {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         loop {
-            if let Some(event) = self.outlet.take() {
+            if let Some(event) = self.queue.take() {
                 return Poll::Ready(Some(Ok(event)));
             }
             let this = &mut *self;
             let Some(work) = &mut this.work else {
                 return Poll::Ready(this.error.take().map(Err));
             };
-            this.outlet.read_by(cx.waker());
+            this.queue.read_by(cx.waker());
             match work.as_mut().poll(cx) {
                 Poll::Ready(outcome) => {
                     this.close();
                     this.error = outcome.err();
                 }
                 Poll::Pending => {
-                    if let Some(event) = this.outlet.take() {
+                    if let Some(event) = this.queue.take() {
                         return Poll::Ready(Some(Ok(event)));
                     }
                     if this.ended.as_mut().poll(cx).is_pending() {
@@ -99,5 +100,11 @@ impl Stream for Run {
 impl Drop for Run {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run").field("session", &self.key).finish_non_exhaustive()
     }
 }

@@ -1,9 +1,9 @@
+use std::fmt;
 use std::marker::PhantomData;
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -13,9 +13,10 @@ use sessile_state::SharedValue;
 use super::Tool;
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::json_schema::schema_of;
 use crate::model::FunctionDeclaration;
 
-/// An async function as a tool. Its argument says which arguments the model may give.
+/// An async function as a tool. The type of its argument declares the arguments for the model.
 ///
 /// ```
 /// use schemars::JsonSchema;
@@ -42,9 +43,20 @@ use crate::model::FunctionDeclaration;
 ///     Ok(item.name.to_uppercase())
 /// }
 /// let shout = FunctionTool::new("shout", "Says it loudly.", shout);
+///
+/// // Without arguments:
+/// let clear = FunctionTool::new("clear_cart", "Empties the cart.", async |(): (), ctx: ToolContext| {
+///     ctx.state().remove("cart");
+///     Ok::<_, BoxError>("the cart is empty")
+/// });
 /// ```
+///
+/// A function that uses something from outside, such as a client or a pool, is made with
+/// [`FunctionTool::with`].
 pub struct FunctionTool<Args, Kind, F> {
     declaration: FunctionDeclaration,
+    /// Whether the model gives arguments; not if the argument is `()`.
+    takes_arguments: bool,
     long_running: bool,
     /// What the user is asked before each call.
     question: Option<String>,
@@ -57,25 +69,31 @@ where
     Args: DeserializeOwned + JsonSchema,
     F: ToolFunction<Args, Kind>,
 {
-    /// A tool that calls this function.
+    /// A tool that calls this function. Its arguments are a type with [`JsonSchema`], or `()` if it
+    /// has none.
     pub fn new(name: impl Into<String>, description: impl Into<String>, function: F) -> Self {
+        let schema = schema_of::<Args>();
+        let takes_arguments = schema.get("type").and_then(Value::as_str) != Some("null");
+        let parameters =
+            if takes_arguments { schema } else { json!({ "type": "object", "properties": {} }).into() };
         let declaration = FunctionDeclaration {
             name: name.into(),
             description: description.into(),
-            parameters: Some(schema_of::<Args>()),
+            parameters: Some(parameters),
         };
-        Self { declaration, long_running: false, question: None, function, kind: PhantomData }
+        let kind = PhantomData;
+        Self { declaration, takes_arguments, long_running: false, question: None, function, kind }
     }
 
-    /// Whose result may come later, see [`Tool::is_long_running`]. A function that returns null has
-    /// no result yet.
+    /// Marks the tool as long-running, see [`Tool::is_long_running`]: a function that returns null
+    /// has no result yet.
     #[must_use]
     pub fn long_running(mut self) -> Self {
         self.long_running = true;
         self
     }
 
-    /// That runs only after the user said yes to this question.
+    /// Runs the function only after the user has confirmed this question.
     #[must_use]
     pub fn require_confirmation(mut self, question: impl Into<String>) -> Self {
         self.question = Some(question.into());
@@ -83,15 +101,57 @@ where
     }
 }
 
-/// The JSON Schema of a type, without references, as models read it best.
-pub(crate) fn schema_of<T: JsonSchema>() -> SharedValue {
-    let settings = SchemaSettings::draft2020_12().with(|settings| {
-        settings.inline_subschemas = true;
-        settings.meta_schema = None;
-    });
-    let mut schema = settings.into_generator().into_root_schema_for::<T>();
-    schema.remove("title");
-    Value::from(schema).into()
+impl<Args, Kind, S, F> FunctionTool<Args, Kind, Sharing<S, F>>
+where
+    Args: DeserializeOwned + JsonSchema,
+    Sharing<S, F>: ToolFunction<Args, Kind>,
+{
+    /// A tool that calls this function with a shared value, such as a client or a connection pool.
+    /// The value is cloned for each call: it is an `Arc`, or a type that is cheap to clone.
+    ///
+    /// An async closure that captures something cannot be a tool: its futures borrow from the
+    /// closure, and the future of a tool call owns what it uses. So the value is an argument.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use schemars::JsonSchema;
+    /// use serde::Deserialize;
+    /// use sessile_agent::{FunctionTool, ToolContext};
+    /// use sessile_session::BoxError;
+    ///
+    /// struct Weather;
+    ///
+    /// impl Weather {
+    ///     async fn of(&self, city: &str) -> Result<String, BoxError> {
+    ///         Ok(format!("sunny in {city}"))
+    ///     }
+    /// }
+    ///
+    /// #[derive(Deserialize, JsonSchema)]
+    /// struct City {
+    ///     name: String,
+    /// }
+    ///
+    /// let weather = Arc::new(Weather);
+    /// let tool = FunctionTool::with(
+    ///     weather,
+    ///     "weather",
+    ///     "Tells the weather of a city.",
+    ///     async |weather: Arc<Weather>, city: City, ctx: ToolContext| {
+    ///         ctx.state().set("city", &city.name);
+    ///         weather.of(&city.name).await
+    ///     },
+    /// );
+    /// ```
+    pub fn with(
+        shared: S,
+        name: impl Into<String>,
+        description: impl Into<String>,
+        function: F,
+    ) -> FunctionTool<Args, Kind, Sharing<S, F>> {
+        Self::new(name, description, Sharing { shared, function })
+    }
 }
 
 #[async_trait]
@@ -117,7 +177,8 @@ where
     }
 
     async fn call(&self, args: Map<String, Value>, ctx: &ToolContext) -> Result<Option<Value>, ToolError> {
-        let args = Args::deserialize(Value::Object(args)).map_err(|error| ToolError::Arguments {
+        let args = if self.takes_arguments { Value::Object(args) } else { Value::Null };
+        let args = Args::deserialize(args).map_err(|error| ToolError::Arguments {
             tool: self.declaration.name.clone(),
             reason: error.to_string(),
         })?;
@@ -148,9 +209,11 @@ pub trait ToolFunction<Args, Kind>: Send + Sync + 'static {
 }
 
 /// Marks functions that take a [`ToolContext`].
+#[derive(Debug)]
 pub struct WithContext(());
 
 /// Marks functions that do not.
+#[derive(Debug)]
 pub struct WithoutContext(());
 
 impl<Args, F, Fut, T, E> ToolFunction<Args, WithContext> for F
@@ -179,9 +242,56 @@ where
     }
 }
 
+/// A function together with the value that each of its calls gets a clone of, see
+/// [`FunctionTool::with`].
+pub struct Sharing<S, F> {
+    shared: S,
+    function: F,
+}
+
+impl<Args, S, F, Fut, T, E> ToolFunction<Args, WithContext> for Sharing<S, F>
+where
+    S: Clone + Send + Sync + 'static,
+    F: Fn(S, Args, ToolContext) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<T, E>> + Send + 'static,
+    T: Serialize,
+    E: Into<BoxError>,
+{
+    fn call(&self, args: Args, ctx: ToolContext) -> BoxFuture<'static, Result<Value, ToolError>> {
+        let call = (self.function)(self.shared.clone(), args, ctx);
+        Box::pin(async { to_json(call.await) })
+    }
+}
+
+impl<Args, S, F, Fut, T, E> ToolFunction<Args, WithoutContext> for Sharing<S, F>
+where
+    S: Clone + Send + Sync + 'static,
+    F: Fn(S, Args) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<T, E>> + Send + 'static,
+    T: Serialize,
+    E: Into<BoxError>,
+{
+    fn call(&self, args: Args, _: ToolContext) -> BoxFuture<'static, Result<Value, ToolError>> {
+        let call = (self.function)(self.shared.clone(), args);
+        Box::pin(async { to_json(call.await) })
+    }
+}
+
 fn to_json<T: Serialize, E: Into<BoxError>>(result: Result<T, E>) -> Result<Value, ToolError> {
     let value = result.map_err(|error| ToolError::Failed(error.into()))?;
     let json = SharedValue::from_serialize(&value)
         .map_err(|error| ToolError::Result { reason: error.to_string() })?;
     Ok(json.into_value())
+}
+
+impl<Args, Kind, F> fmt::Debug for FunctionTool<Args, Kind, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FunctionTool").field("name", &self.declaration.name).finish_non_exhaustive()
+    }
+}
+
+impl<S, F> fmt::Debug for Sharing<S, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sharing").finish_non_exhaustive()
+    }
 }

@@ -1,19 +1,13 @@
-//! What agents can do beside speaking.
+//! Tools: functions that models may call.
 
-mod agent;
 mod function;
-mod outer;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
-pub use agent::AgentTool;
-pub use function::{FunctionTool, ToolFunction, WithContext, WithoutContext};
-
-pub(crate) use function::schema_of;
-pub(crate) use outer::Outer;
+pub use function::{FunctionTool, Sharing, ToolFunction, WithContext, WithoutContext};
 
 use crate::context::ToolContext;
 use crate::error::ToolError;
@@ -28,20 +22,20 @@ pub trait Tool: Send + Sync {
     /// What it does, and when to call it.
     fn description(&self) -> &str;
 
-    /// How models see it; `None` hides it from them.
+    /// Its declaration for models; `None` hides it from them.
     fn declaration(&self) -> Option<FunctionDeclaration>;
 
     /// Whether its result may come later, in a message of the user with a function response for the
-    /// same call. Such a tool returns `None`, or what is known until then.
+    /// same call. Such a tool returns `None`, or an interim result.
     fn is_long_running(&self) -> bool {
         false
     }
 
-    /// Does it. A result that is no object is given to the model as `{"result": …}`.
+    /// Calls the tool. A result that is not an object is given to the model as `{"result": …}`.
     ///
     /// # Errors
     ///
-    /// The model reads the error and may try again; what the tool changed is forgotten.
+    /// The model reads the error and may try again; the changes of the tool are dropped.
     async fn call(&self, args: Map<String, Value>, ctx: &ToolContext) -> Result<Option<Value>, ToolError>;
 }
 

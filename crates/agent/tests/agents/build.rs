@@ -57,7 +57,7 @@ async fn a_runner_wants_a_tree_with_models() {
     assert!(LoopAgent::new("shared", [shared], 1).is_err(), "a name used above and below");
 
     let without = LlmAgent::builder("without").build().unwrap();
-    let error = Runner::builder("app", without, sessions.clone()).build().err().expect("it has no model");
+    let error = Runner::builder("app", without, sessions.clone()).build().expect_err("it has no model");
     assert!(error.to_string().contains("`without` has no model"), "{error}");
 
     let below = LlmAgent::builder("below").build().unwrap();
@@ -68,7 +68,7 @@ async fn a_runner_wants_a_tree_with_models() {
     );
 
     let fine = LlmAgent::builder("fine").model(Says("x")).build().unwrap();
-    let error = Runner::builder(" ", fine, sessions).build().err().expect("the app has no name");
+    let error = Runner::builder(" ", fine, sessions).build().expect_err("the app has no name");
     assert!(error.to_string().contains("app name"), "{error}");
 }
 
@@ -99,7 +99,7 @@ async fn an_agent_below_itself_is_refused() {
     let between = SequentialAgent::new("between", [snake.clone()]).unwrap();
     assert!(snake.below.set(vec![Arc::new(between)]).is_ok());
 
-    let error = Runner::builder("app", snake.clone(), sessions().await).build().err().expect("it is a cycle");
+    let error = Runner::builder("app", snake.clone(), sessions().await).build().expect_err("it is a cycle");
 
     assert!(error.to_string().contains("`snake`"), "{error}");
     assert!(SequentialAgent::new("outer", [snake]).is_err());

@@ -86,6 +86,42 @@ async fn model_callbacks_change_the_question_and_the_answer_and_land_in_its_even
 }
 
 #[tokio::test]
+async fn a_callback_that_continues_leaves_the_question_as_it_was() {
+    let sessions = sessions().await;
+    let script = Script::new([call("echo", json!({"n": 7})), reply("seven")]);
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Echo {
+        n: u32,
+    }
+    let agent = sessile_agent::LlmAgent::builder("agent")
+        .model(script.clone())
+        .tool(FunctionTool::new("echo", "", async |echo: Echo| Ok::<_, sessile_session::BoxError>(echo.n)))
+        .before_model(async |_: CallbackContext, mut request: ModelRequest| {
+            request.add_instruction("Be brief.");
+            Ok(request.into())
+        })
+        .before_model(async |ctx: CallbackContext, _: ModelRequest| {
+            ctx.state().add("asked", 1);
+            Ok(BeforeModel::Continue)
+        })
+        .before_tool(async |ctx: ToolContext, _: sessile_agent::ToolCall| {
+            ctx.state().add("called", 1);
+            Ok(BeforeTool::Continue)
+        })
+        .build()
+        .unwrap();
+
+    run(agent, &sessions, "hello").await.unwrap();
+
+    assert!(script.last_asked().system_instruction.unwrap().ends_with("Be brief."));
+    assert_eq!(
+        log(&sessions).await,
+        ["user: hello", "agent: calls echo", r#"agent: echo -> {"result":7}"#, "agent: seven"]
+    );
+    assert_eq!(state(&sessions).await, json!({"asked": 2, "called": 1}));
+}
+
+#[tokio::test]
 async fn an_answer_before_the_model_skips_it_and_what_comes_after() {
     let sessions = sessions().await;
     let script = Script::new([]);

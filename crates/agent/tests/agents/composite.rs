@@ -78,10 +78,8 @@ async fn agents_in_order_see_what_came_before() {
 
 #[tokio::test]
 async fn a_loop_ends_when_an_agent_escalates_or_at_its_limit() {
-    #[derive(serde::Deserialize, schemars::JsonSchema)]
-    struct Nothing {}
     let sessions = sessions().await;
-    let exit = FunctionTool::new("exit", "", async |_: Nothing, ctx: ToolContext| {
+    let exit = FunctionTool::new("exit", "", async |(): (), ctx: ToolContext| {
         ctx.escalate();
         Ok::<_, BoxError>(())
     });
@@ -106,7 +104,7 @@ async fn a_loop_ends_when_an_agent_escalates_or_at_its_limit() {
     assert_eq!(run(limited, &sessions, "go").await.unwrap().len(), 3);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn branches_come_out_the_same_whoever_is_faster() {
     for (first, second) in [(0, 40), (40, 0)] {
         let sessions = sessions().await;
@@ -140,13 +138,11 @@ async fn branches_come_out_the_same_whoever_is_faster() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_branch_does_not_see_what_the_others_say_and_write() {
     let sessions = sessions().await;
     let script = Script::new([call("wait", json!({})), reply("alone")]);
-    #[derive(serde::Deserialize, schemars::JsonSchema)]
-    struct Nothing {}
-    let wait = FunctionTool::new("wait", "", async |_: Nothing, ctx: ToolContext| {
+    let wait = FunctionTool::new("wait", "", async |(): (), ctx: ToolContext| {
         tokio::time::sleep(Duration::from_millis(50)).await;
         Ok::<_, BoxError>(ctx.state().contains("secret"))
     });
@@ -181,7 +177,7 @@ async fn a_branch_that_fails_ends_the_others() {
     assert_eq!(state(&sessions).await, json!({"began": true}));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_branch_that_fails_does_not_undo_the_order_of_the_others() {
     let sessions = sessions().await;
     let fails = LlmAgent::builder("fails")
@@ -232,7 +228,7 @@ struct Add {
     number: i64,
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_reducer_of_branches_adds_to_what_another_writer_stored() {
     let sessions = with_session(SessionService::new(MemoryStore::new()), json!({"sum": 100})).await;
     let add = FunctionTool::new("add", "", async |add: Add, ctx: ToolContext| {
@@ -249,7 +245,7 @@ async fn a_reducer_of_branches_adds_to_what_another_writer_stored() {
     assert_eq!(state(&sessions).await, json!({"sum": 1002}), "1 is overwritten by 1000, 2 is added to that");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_reducer_of_calls_adds_to_what_another_writer_stored() {
     let sessions = with_session(SessionService::new(MemoryStore::new()), json!({"sum": 100})).await;
     let add = FunctionTool::new("add", "", async |add: Add, ctx: ToolContext| {

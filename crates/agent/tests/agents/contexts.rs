@@ -81,8 +81,8 @@ async fn changes_that_no_event_carries_are_said_loudly() {
 }
 
 #[cfg(debug_assertions)]
-#[tokio::test]
-async fn a_tool_that_writes_after_it_returned_is_said_loudly() {
+#[tokio::test(start_paused = true)]
+async fn changes_that_a_tool_makes_after_it_returned_panic_in_debug_builds() {
     let sessions = sessions().await;
     let late: Arc<Mutex<Option<tokio::task::JoinHandle<()>>>> = Arc::default();
     let kept = late.clone();

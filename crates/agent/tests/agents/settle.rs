@@ -52,7 +52,7 @@ async fn gated(when_busy: WhenBusy) -> (Runner, SessionService, Arc<Gate>) {
     (runner, sessions, gate)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_next_run_waits_for_the_commit_of_one_that_was_dropped() {
     let (runner, sessions, gate) = gated(WhenBusy::Queue).await;
     let mut first = runner.run(says("one"));
@@ -68,8 +68,8 @@ async fn the_next_run_waits_for_the_commit_of_one_that_was_dropped() {
     assert_eq!(log(&sessions).await, ["user: one", "user: two", "agent: hi"]);
 }
 
-#[tokio::test]
-async fn a_newer_run_brings_the_commit_of_one_that_nobody_reads_to_its_end() {
+#[tokio::test(start_paused = true)]
+async fn a_newer_run_finishes_the_commit_of_a_run_whose_stream_is_not_read() {
     let (runner, sessions, gate) = gated(WhenBusy::CancelPrevious).await;
     let mut first = runner.run(says("one"));
     assert!(first.next().now_or_never().is_none());

@@ -48,9 +48,9 @@ pub(crate) fn calls<const N: usize>(calls: [(&str, Value); N]) -> Turn {
 }
 
 pub(crate) fn call_part(name: &str, args: Value) -> Part {
-    let args: Map<String, Value> = serde_json::from_value(args).unwrap();
-    let args = args.into_iter().map(|(name, value)| (name, value.into())).collect();
-    FunctionCall { name: Some(name.into()), args: Some(args), ..FunctionCall::default() }.into()
+    let args: Option<Map<String, Value>> = serde_json::from_value(args).unwrap();
+    let args = args.map(|args| args.into_iter().map(|(name, value)| (name, value.into())).collect());
+    FunctionCall { name: Some(name.into()), args, ..FunctionCall::default() }.into()
 }
 
 pub(crate) fn fails(code: &str) -> Turn {

@@ -1,5 +1,8 @@
 //! Tools: what models call, what comes back, and what it changes.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -67,6 +70,68 @@ async fn the_model_reads_the_schema_and_the_response() {
 }
 
 #[tokio::test]
+async fn a_tool_without_arguments_is_declared_as_an_empty_object_and_called_with_or_without_one() {
+    let sessions = sessions().await;
+    let script = Script::new([
+        call("count", json!({})),
+        call("count", Value::Null),
+        call("count", json!({"unexpected": 1})),
+        reply("3"),
+    ]);
+    let count = FunctionTool::new("count", "", async |(): (), ctx: ToolContext| {
+        Ok::<_, BoxError>(ctx.state().modify("count", 0, |count| count + 1))
+    });
+    let agent = sessile_agent::LlmAgent::builder("agent").model(script.clone()).tool(count).build().unwrap();
+
+    run(agent, &sessions, "count to three").await.unwrap();
+
+    let declared = script.asked()[0].tools[0].parameters.clone().unwrap();
+    assert_eq!(*declared, json!({"type": "object", "properties": {}}));
+    assert_eq!(
+        log(&sessions).await.iter().filter(|line| line.contains("->")).collect::<Vec<_>>(),
+        [
+            r#"agent: count -> {"result":1}"#,
+            r#"agent: count -> {"result":2}"#,
+            r#"agent: count -> {"result":3}"#
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_tool_can_use_a_shared_value_with_and_without_a_context() {
+    struct Stock {
+        asked: AtomicU32,
+    }
+    let sessions = sessions().await;
+    let stock = Arc::new(Stock { asked: AtomicU32::new(0) });
+    let find = FunctionTool::with(
+        stock.clone(),
+        "find",
+        "",
+        async |stock: Arc<Stock>, item: Item, ctx: ToolContext| {
+            ctx.state().set("found", &item.name);
+            Ok::<_, BoxError>(stock.asked.fetch_add(1, Ordering::Relaxed))
+        },
+    );
+    let count = FunctionTool::with(stock.clone(), "count", "", async |stock: Arc<Stock>, (): ()| {
+        Ok::<_, BoxError>(stock.asked.fetch_add(1, Ordering::Relaxed))
+    });
+    let agent = agent([call("find", json!({"name": "tea"})), call("count", json!({})), reply("done")])
+        .tool(find)
+        .tool(count)
+        .build()
+        .unwrap();
+
+    run(agent, &sessions, "find tea").await.unwrap();
+
+    let log = log(&sessions).await;
+    assert!(log.contains(&r#"agent: find -> {"result":0}"#.to_owned()), "{log:?}");
+    assert!(log.contains(&r#"agent: count -> {"result":1}"#.to_owned()), "{log:?}");
+    assert_eq!(state(&sessions).await, json!({"found": "tea"}));
+    assert_eq!(stock.asked.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test]
 async fn arguments_that_do_not_fit_unknown_tools_errors_and_panics_are_responses() {
     let sessions = sessions().await;
     let item = FunctionTool::new("item", "", async |item: Item| Ok::<_, BoxError>(item.name));
@@ -112,7 +177,7 @@ async fn arguments_that_do_not_fit_unknown_tools_errors_and_panics_are_responses
     assert_eq!(text(&events[2]), "sorry");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn calls_side_by_side_are_one_event_in_call_order_whoever_is_first() {
     let sessions = with_session(
         sessile_session::SessionService::new(sessile_session::MemoryStore::new()),

@@ -76,7 +76,7 @@ async fn agents_that_hand_over_to_each_other_end_at_the_limit_and_not_with_the_s
 }
 
 #[tokio::test]
-async fn handing_over_to_nobody_is_an_error_that_leaves_no_call_open() {
+async fn transferring_to_an_unknown_agent_is_an_error_that_leaves_no_call_open() {
     let sessions = sessions().await;
     let below = LlmAgent::builder("tea").model(Says("x")).build().unwrap();
     let root = LlmAgent::builder("root").model(Script::new([to("coffee")])).sub_agent(below).build().unwrap();

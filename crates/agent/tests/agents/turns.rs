@@ -29,7 +29,7 @@ fn gated(sessions: &SessionService, when_busy: WhenBusy) -> (Runner, Arc<Semapho
     (Runner::builder("app", agent, sessions.clone()).when_busy(when_busy).build().unwrap(), opens)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_second_run_waits_for_its_turn() {
     let sessions = sessions().await;
     let (runner, gate) = gated(&sessions, WhenBusy::Queue);
@@ -95,7 +95,7 @@ async fn a_newer_run_takes_the_place_of_one_in_progress_which_writes_nothing_mor
 }
 
 #[tokio::test]
-async fn a_run_that_lost_its_turn_while_nobody_reads_it_writes_nothing_either() {
+async fn a_run_that_lost_its_turn_while_its_stream_is_not_read_writes_nothing() {
     let sessions = sessions().await;
     let (runner, gate) = gated(&sessions, WhenBusy::CancelPrevious);
     let mut first = runner.run(says("one"));
@@ -143,7 +143,7 @@ async fn dropping_the_stream_ends_the_run_and_frees_the_session() {
     assert!(asked_again[2].contains("wait -> ") && asked_again[2].contains("interrupted"), "{asked_again:?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn agents_do_not_run_ahead_of_who_reads() {
     let sessions = sessions().await;
     let agent = LlmAgent::builder("agent")

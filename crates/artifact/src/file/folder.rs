@@ -1,4 +1,4 @@
-//! The folders below the root: which there are, and which must not be followed.
+//! The folders below the root, without following symbolic links.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{ArtifactError, doing};
-use crate::place::{Owner, Place, VERSIONS};
+use crate::path::{ArtifactPath, Owner, VERSIONS};
 
 /// The number of the next hidden folder of this process.
 static HIDDEN: AtomicU64 = AtomicU64::new(0);
@@ -23,21 +23,21 @@ impl Root {
         Ok(Self(path.into()))
     }
 
-    /// The folder of an owner's artifacts, which may not be there.
+    /// The folder of an owner's artifacts, which may not exist.
     pub(super) fn of_owner(&self, owner: &Owner) -> PathBuf {
         self.0.join(owner.path())
     }
 
-    /// The folder of an artifact, which may not be there.
-    pub(super) fn of(&self, place: &Place) -> PathBuf {
-        let mut folder = self.of_owner(&place.owner);
-        folder.extend(&place.path);
+    /// The folder of an artifact, which may not exist.
+    pub(super) fn of(&self, path: &ArtifactPath) -> PathBuf {
+        let mut folder = self.of_owner(&path.owner);
+        folder.extend(&path.segments);
         folder
     }
 
-    /// Whether a folder below the root is there.
+    /// Whether a folder below the root exists.
     ///
-    /// A symbolic link on the way is refused: it may lead outside, or to another user.
+    /// A symbolic link in its path is refused: it may lead outside, or to another user.
     pub(super) fn is_there(&self, folder: &Path) -> Result<bool, ArtifactError> {
         let mut way = self.0.to_path_buf();
         for step in folder.strip_prefix(&self.0).map_err(doing("stay below the folder of artifacts"))? {
@@ -53,7 +53,7 @@ impl Root {
         Ok(true)
     }
 
-    /// Makes a folder below the root.
+    /// Creates a folder below the root.
     pub(super) fn make(&self, folder: &Path) -> Result<(), ArtifactError> {
         let mut way = self.0.to_path_buf();
         for step in folder.strip_prefix(&self.0).map_err(doing("stay below the folder of artifacts"))? {
@@ -72,12 +72,12 @@ impl Root {
         Ok(())
     }
 
-    /// A new folder that no name leads to, for what is not yet or no longer visible.
+    /// A new folder that no artifact name leads to, for versions that are being written or deleted.
     pub(super) fn new_hidden(&self) -> io::Result<PathBuf> {
         let hidden = self.0.join(".sessile");
         fs::create_dir_all(&hidden)?;
         loop {
-            // Unique among all that are running; what a crash left behind keeps its name.
+            // Unique among running processes; a folder that a crash left behind keeps its name.
             let number = HIDDEN.fetch_add(1, Ordering::Relaxed);
             let hidden = hidden.join(format!("{}-{number}", std::process::id()));
             match fs::create_dir(&hidden) {
@@ -87,19 +87,19 @@ impl Root {
         }
     }
 
-    /// Puts the names of all folders on the way to this one on the disk.
+    /// Syncs all folders from the root to this one to the disk.
     pub(super) fn sync_way_to(&self, folder: &Path) -> io::Result<()> {
         let above = folder.ancestors().skip(1).take_while(|above| above.starts_with(&self.0));
         above.into_iter().try_for_each(sync)
     }
 }
 
-/// Puts what a folder lists on the disk.
+/// Syncs the entries of a folder to the disk.
 pub(super) fn sync(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// The versions that are whole, in order.
+/// The numbers of the complete versions, in order.
 pub(super) fn versions(artifact: &Path) -> io::Result<Vec<u64>> {
     let entries = match fs::read_dir(artifact.join(VERSIONS)) {
         Err(error) if is_absent(&error) => return Ok(Vec::new()),
@@ -109,7 +109,8 @@ pub(super) fn versions(artifact: &Path) -> io::Result<Vec<u64>> {
     for entry in entries {
         let entry = entry?;
         let name = entry.file_name();
-        // Whatever is no number is not a version: it may be being written.
+        // An entry that is not a number is not a version; it may be a version that is being
+        // written.
         let number = name.to_str().and_then(|name| Some((name.parse::<u64>().ok()?, name)));
         if let Some((number, name)) = number
             && number.to_string() == name
@@ -122,20 +123,20 @@ pub(super) fn versions(artifact: &Path) -> io::Result<Vec<u64>> {
     Ok(versions)
 }
 
-/// What tells a folder from another one of the same name.
+/// Identifies a folder, to recognise that it was replaced by another one of the same name.
 #[cfg(unix)]
 pub(super) fn identity(metadata: &Metadata) -> impl PartialEq + use<> {
     use std::os::unix::fs::MetadataExt;
     (metadata.dev(), metadata.ino(), metadata.ctime(), metadata.ctime_nsec())
 }
 
-/// What tells a folder from another one of the same name.
+/// Identifies a folder, to recognise that it was replaced by another one of the same name.
 #[cfg(not(unix))]
 pub(super) fn identity(metadata: &Metadata) -> impl PartialEq + use<> {
     (metadata.created().ok(), metadata.modified().ok())
 }
 
-/// Whether something is not there, or a file is where a folder should be.
+/// Whether something does not exist, or a file is where a folder should be.
 pub(super) fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
@@ -151,7 +152,7 @@ fn is_link(path: &Path) -> ArtifactError {
     }
 }
 
-/// `file://` and the path, with everything escaped that is not a plain letter, digit or `/._-~`.
+/// `file://` and the path, percent-encoded except for ASCII letters, digits and `/._-~`.
 pub(super) fn uri(path: &Path) -> String {
     let mut uri = String::from("file://");
     for &byte in path.as_os_str().as_encoded_bytes() {

@@ -4,21 +4,21 @@ use serde::{Deserialize, Serialize};
 use sessile_session::Part;
 use sessile_state::SharedValue;
 
-/// The file that describes a version. The names are google-adk's, except for the last, which it
-/// passes over.
+/// The file that describes a version. The fields are google-adk's, except for the last, which it
+/// ignores.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Metadata {
     /// The name under which it was saved.
     #[serde(default)]
     pub(super) file_name: String,
-    /// What a user calls it.
+    /// Its name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) display_name: Option<String>,
     /// The type of its bytes; a text has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) mime_type: Option<String>,
-    /// Written for google-adk; where a version is follows from the layout.
+    /// Written for google-adk; here, the path of a version follows from the layout.
     #[serde(default)]
     pub(super) canonical_uri: String,
     #[serde(default)]
@@ -27,8 +27,7 @@ pub(super) struct Metadata {
     pub(super) create_time: Option<f64>,
     #[serde(default)]
     pub(super) custom_metadata: BTreeMap<String, SharedValue>,
-    /// What the part says beside its text or bytes, such as the URI of a file or the signature of a
-    /// thought.
+    /// The other fields of the part, such as the URI of a file or the signature of a thought.
     #[serde(default, rename = "sessilePart", skip_serializing_if = "Option::is_none")]
     pub(super) rest: Option<Part>,
 }

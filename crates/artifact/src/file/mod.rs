@@ -14,6 +14,7 @@ mod metadata;
 mod read;
 mod save;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -21,41 +22,41 @@ use async_trait::async_trait;
 use sessile_session::{Clock, Part, SessionKey, SystemClock};
 
 use crate::error::{ArtifactError, doing};
-use crate::place::{Owner, Place};
+use crate::path::{ArtifactPath, Owner};
 use crate::reference;
 use crate::service::{ArtifactKey, ArtifactService, ArtifactVersion, NewArtifact};
 use folder::Root;
 
 /// Artifacts in a folder that google-adk's `FileArtifactService` can use at the same time.
 ///
-/// What was saved is on the disk when `save` returns; a crash leaves a version whole or not at all.
-/// Nothing outside of the folder is read or written, whatever the names say: names that lead out
-/// are refused, and so are symbolic links below the folder.
+/// A saved version is on the disk when `save` returns; a crash leaves a version complete or not at
+/// all. Nothing outside of the folder is read or written: names that lead out of it are refused,
+/// and so are symbolic links below it.
 pub struct FileArtifacts {
     root: Root,
     clock: Arc<dyn Clock>,
 }
 
 impl FileArtifacts {
-    /// Opens a folder, making it if it is not there.
+    /// Opens a folder, and creates it if it does not exist.
     ///
     /// # Errors
     ///
-    /// [`ArtifactError::Backend`] if it cannot be made or is no folder.
+    /// [`ArtifactError::Backend`] if it cannot be created or is not a folder.
     pub async fn open(root: impl Into<PathBuf>) -> Result<Self, ArtifactError> {
         let root = root.into();
         let root = blocking("open the folder of artifacts", move || Root::open(&root)).await?;
         Ok(Self { root, clock: Arc::new(SystemClock) })
     }
 
-    /// Takes the time of new versions from this clock.
+    /// With this clock for the time of new versions.
     #[must_use]
     pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         Self { clock, ..self }
     }
 }
 
-/// Files are worked with on a thread that may block.
+/// Runs file operations on a thread that may block.
 async fn blocking<T: Send + 'static>(
     action: &'static str,
     work: impl FnOnce() -> Result<T, ArtifactError> + Send + 'static,
@@ -66,16 +67,18 @@ async fn blocking<T: Send + 'static>(
 #[async_trait]
 impl ArtifactService for FileArtifacts {
     async fn save(&self, key: &ArtifactKey, artifact: NewArtifact) -> Result<ArtifactVersion, ArtifactError> {
-        let place = Place::of(key)?;
+        let path = ArtifactPath::of(key)?;
         reference::target(&key.session, &key.name, &artifact.part)?;
         let (root, name, now) = (self.root.clone(), key.name.clone(), self.clock.now());
-        blocking("save an artifact", move || save::save(&root, &place, &name, &artifact, now)).await
+        blocking("save an artifact", move || save::save(&root, &path, &name, &artifact, now)).await
     }
 
     async fn load(&self, key: &ArtifactKey, version: Option<u64>) -> Result<Option<Part>, ArtifactError> {
         let (root, key) = (self.root.clone(), key.clone());
         blocking("load an artifact", move || {
-            reference::follow(&key, version, |key, version| read::load(&root, &Place::of(key)?, version))
+            reference::follow(&key, version, |key, version| {
+                read::load(&root, &ArtifactPath::of(key)?, version)
+            })
         })
         .await
     }
@@ -93,12 +96,18 @@ impl ArtifactService for FileArtifacts {
     }
 
     async fn versions(&self, key: &ArtifactKey) -> Result<Vec<ArtifactVersion>, ArtifactError> {
-        let (root, place) = (self.root.clone(), Place::of(key)?);
-        blocking("list the versions of an artifact", move || read::versions(&root, &place)).await
+        let (root, path) = (self.root.clone(), ArtifactPath::of(key)?);
+        blocking("list the versions of an artifact", move || read::versions(&root, &path)).await
     }
 
     async fn delete(&self, key: &ArtifactKey) -> Result<(), ArtifactError> {
-        let (root, place) = (self.root.clone(), Place::of(key)?);
-        blocking("delete an artifact", move || save::delete(&root, &place)).await
+        let (root, path) = (self.root.clone(), ArtifactPath::of(key)?);
+        blocking("delete an artifact", move || save::delete(&root, &path)).await
+    }
+}
+
+impl fmt::Debug for FileArtifacts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileArtifacts").field("root", &self.root).finish_non_exhaustive()
     }
 }

@@ -11,15 +11,19 @@ use super::folder::{self, Root, is_absent};
 use super::metadata::Metadata;
 use crate::content::is_tombstone;
 use crate::error::{ArtifactError, doing};
-use crate::place::{METADATA, Owner, Place, VERSIONS};
+use crate::path::{ArtifactPath, METADATA, Owner, VERSIONS};
 use crate::service::{ArtifactKey, ArtifactVersion};
 
-/// How often a reading begins again because the version was deleted and saved anew under its eyes.
+/// How often a read is retried because the version was deleted and saved again concurrently.
 const TRIES: usize = 100;
 
 /// The content of a version, or of the newest. References are not followed here.
-pub(super) fn load(root: &Root, place: &Place, version: Option<u64>) -> Result<Option<Part>, ArtifactError> {
-    let artifact = root.of(place);
+pub(super) fn load(
+    root: &Root,
+    path: &ArtifactPath,
+    version: Option<u64>,
+) -> Result<Option<Part>, ArtifactError> {
+    let artifact = root.of(path);
     for _ in 0..TRIES {
         let known = versions_of(root, &artifact)?;
         let number = match version {
@@ -27,32 +31,32 @@ pub(super) fn load(root: &Root, place: &Place, version: Option<u64>) -> Result<O
             Some(number) => known.contains(&number).then_some(number),
         };
         let Some(number) = number else { return Ok(None) };
-        let version = Version::new(place, &artifact, number);
+        let version = Version::new(path, &artifact, number);
         if let Some(part) = version.steadily(Version::part)? {
             return Ok(Some(part).filter(|part| !is_tombstone(part)));
         }
     }
-    Err(never_steady(place))
+    Err(never_steady(path))
 }
 
-/// What is known of each version, oldest first.
-pub(super) fn versions(root: &Root, place: &Place) -> Result<Vec<ArtifactVersion>, ArtifactError> {
-    let artifact = root.of(place);
+/// The metadata of each version, oldest first.
+pub(super) fn versions(root: &Root, path: &ArtifactPath) -> Result<Vec<ArtifactVersion>, ArtifactError> {
+    let artifact = root.of(path);
     for _ in 0..TRIES {
         let numbers = versions_of(root, &artifact)?;
         let known = numbers.into_iter().map(|number| {
-            let version = Version::new(place, &artifact, number);
+            let version = Version::new(path, &artifact, number);
             version.steadily(|version| version.facts(number))
         });
         if let Some(versions) = known.collect::<Result<_, _>>()? {
             return Ok(versions);
         }
     }
-    Err(never_steady(place))
+    Err(never_steady(path))
 }
 
-fn never_steady(place: &Place) -> ArtifactError {
-    let name = place.owner.name_of(&place.path);
+fn never_steady(path: &ArtifactPath) -> ArtifactError {
+    let name = path.owner.name_of(&path.segments);
     doing("read an artifact")(format!("{name:?} was deleted {TRIES} times meanwhile; ask again"))
 }
 
@@ -67,12 +71,13 @@ pub(super) fn names(root: &Root, owner: &Owner, session: &SessionKey) -> Result<
     while let Some(path) = waiting.pop() {
         let folder: PathBuf = top.iter().chain(path.iter().map(AsRef::as_ref)).collect();
         let entries = match fs::read_dir(&folder) {
-            Err(error) if is_absent(&error) => continue, // it was deleted since we looked
+            Err(error) if is_absent(&error) => continue, // it was deleted concurrently
             entries => entries.map_err(doing("list artifacts"))?,
         };
         for entry in entries {
             let entry = entry.map_err(doing("list artifacts"))?;
-            // A symbolic link is no folder here. A name that is no text cannot be asked for.
+            // A symbolic link does not count as a folder. A name that is not UTF-8 cannot be
+            // requested.
             let is_folder = entry.file_type().map_err(doing("list artifacts"))?.is_dir();
             if let Ok(name) = entry.file_name().into_string()
                 && is_folder
@@ -85,19 +90,20 @@ pub(super) fn names(root: &Root, owner: &Owner, session: &SessionKey) -> Result<
             folder::versions(&folder).map_err(doing("list the versions of an artifact"))?.last()
             && !path.is_empty()
         {
-            let place = Place { owner: owner.clone(), path };
-            names.push(name_of(&place, &Version::new(&place, &folder, newest), session));
+            let path = ArtifactPath { owner: owner.clone(), segments: path };
+            names.push(name_of(&path, &Version::new(&path, &folder, newest), session));
         }
     }
     Ok(names)
 }
 
-/// The name under which an artifact was saved, if it leads there; else the one that its folder has.
-fn name_of(place: &Place, newest: &Version<'_>, session: &SessionKey) -> String {
+/// The name under which an artifact was saved, if it has this path; otherwise the name of its
+/// folder.
+fn name_of(path: &ArtifactPath, newest: &Version<'_>, session: &SessionKey) -> String {
     let saved = newest.metadata().map(|metadata| ArtifactKey::new(session, metadata.file_name));
     match saved {
-        Ok(saved) if Place::of(&saved).is_ok_and(|leads_to| leads_to == *place) => saved.name,
-        _ => place.owner.name_of(&place.path),
+        Ok(saved) if ArtifactPath::of(&saved).is_ok_and(|leads_to| leads_to == *path) => saved.name,
+        _ => path.owner.name_of(&path.segments),
     }
 }
 
@@ -108,19 +114,19 @@ fn versions_of(root: &Root, artifact: &Path) -> Result<Vec<u64>, ArtifactError> 
     }
 }
 
-/// A version that was there when we looked.
+/// A version that existed when it was listed.
 struct Version<'a> {
-    place: &'a Place,
+    path: &'a ArtifactPath,
     folder: PathBuf,
 }
 
 impl<'a> Version<'a> {
-    fn new(place: &'a Place, artifact: &Path, number: u64) -> Self {
-        Self { place, folder: artifact.join(VERSIONS).join(number.to_string()) }
+    fn new(path: &'a ArtifactPath, artifact: &Path, number: u64) -> Self {
+        Self { path, folder: artifact.join(VERSIONS).join(number.to_string()) }
     }
 
-    /// What `read` finds, if it is of one and the same version; `None` if that was deleted
-    /// meanwhile, and perhaps another saved under its number.
+    /// The result of `read`, if the version is the same before and after; `None` if it was deleted
+    /// meanwhile, and perhaps another one saved under its number.
     fn steadily<T>(
         &self,
         read: impl FnOnce(&Self) -> Result<T, ArtifactError>,
@@ -133,7 +139,7 @@ impl<'a> Version<'a> {
         if self.identity()? == before { found.map(Some) } else { Ok(None) }
     }
 
-    /// What tells its folder from another one of the same name; `None` if it is not there.
+    /// Identifies its folder; `None` if it does not exist.
     fn identity(&self) -> Result<Option<impl PartialEq>, ArtifactError> {
         match fs::symlink_metadata(&self.folder) {
             Ok(found) => Ok(Some(folder::identity(&found))),
@@ -144,7 +150,7 @@ impl<'a> Version<'a> {
 
     /// Its content.
     fn part(&self) -> Result<Part, ArtifactError> {
-        let file = self.place.file_name();
+        let file = self.path.file_name();
         let metadata = self.metadata()?;
         let payload = self.read(file)?.ok_or_else(|| self.corrupt(file, "the file is missing"))?;
         let Some(mime_type) = metadata.mime_type else {
@@ -164,12 +170,12 @@ impl<'a> Version<'a> {
         Ok(Part { inline_data: Some(blob.into()), ..metadata.rest.unwrap_or_default() })
     }
 
-    /// What is known of it.
+    /// Its metadata for callers.
     fn facts(&self, number: u64) -> Result<ArtifactVersion, ArtifactError> {
         let metadata = self.metadata()?;
         Ok(ArtifactVersion {
             version: number,
-            canonical_uri: folder::uri(&self.folder.join(self.place.file_name())),
+            canonical_uri: folder::uri(&self.folder.join(self.path.file_name())),
             custom_metadata: metadata.custom_metadata,
             create_time: match metadata.create_time {
                 Some(time) => time,
@@ -179,8 +185,7 @@ impl<'a> Version<'a> {
         })
     }
 
-    /// What describes it. A version of an old google-adk may have no description: it is a text
-    /// then.
+    /// Its description. A version of an old google-adk may have none; it is a text then.
     fn metadata(&self) -> Result<Metadata, ArtifactError> {
         match self.read(METADATA)? {
             None => Ok(Metadata::default()),
@@ -188,7 +193,7 @@ impl<'a> Version<'a> {
         }
     }
 
-    /// One of its files; `None` if it is not there.
+    /// One of its files; `None` if it does not exist.
     fn read(&self, name: &str) -> Result<Option<Vec<u8>>, ArtifactError> {
         let path = self.folder.join(name);
         match fs::symlink_metadata(&path) {
@@ -216,7 +221,7 @@ impl<'a> Version<'a> {
 
     fn corrupt(&self, file: &str, source: impl Into<BoxError>) -> ArtifactError {
         ArtifactError::Corrupt {
-            name: self.place.owner.name_of(&self.place.path),
+            name: self.path.owner.name_of(&self.path.segments),
             place: self.folder.join(file).display().to_string(),
             source: source.into(),
         }

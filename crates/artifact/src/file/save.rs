@@ -1,4 +1,4 @@
-//! Writing versions, and removing them.
+//! Saving and deleting versions.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -10,16 +10,16 @@ use super::folder::{self, Root};
 use super::metadata::Metadata;
 use crate::content::{Kind, type_of};
 use crate::error::{ArtifactError, doing};
-use crate::place::{METADATA, Place, VERSIONS};
+use crate::path::{ArtifactPath, METADATA, VERSIONS};
 use crate::service::{ArtifactVersion, NewArtifact};
 
-/// How often a save begins again because the artifact was deleted under its hands.
+/// How often a save is retried because the artifact was deleted concurrently.
 const TRIES: usize = 100;
 
-/// Keeps a new version.
+/// Saves a new version.
 pub(super) fn save(
     root: &Root,
-    place: &Place,
+    path: &ArtifactPath,
     name: &str,
     artifact: &NewArtifact,
     now: f64,
@@ -30,7 +30,7 @@ pub(super) fn save(
     };
     let mut metadata = describe(name, artifact, now)?;
     for _ in 0..TRIES {
-        match try_save(root, place, payload, &mut metadata) {
+        match try_save(root, path, payload, &mut metadata) {
             Err(Failure::Vanished) => {}
             Err(Failure::Final(error)) => return Err(error),
             Ok(()) => {
@@ -66,20 +66,20 @@ fn describe(name: &str, artifact: &NewArtifact, now: f64) -> Result<Metadata, Ar
         rest: (rest != Part::default()).then_some(rest),
         ..Metadata::default()
     };
-    // What could not be read back is refused now.
+    // Refuse metadata now that could not be read back later.
     let readable = serde_json::to_string(&metadata).and_then(|text| serde_json::from_str::<Metadata>(&text));
     match readable {
         Ok(_) => Ok(metadata),
         Err(error) => Err(ArtifactError::InvalidContent {
             name: name.to_owned(),
-            reason: format!("its notes could not be read back: {error}"),
+            reason: format!("its metadata could not be read back: {error}"),
         }),
     }
 }
 
-/// Why a try to save ended.
+/// Why an attempt to save failed.
 enum Failure {
-    /// Somebody deleted the artifact, and the folder in which was being written with it.
+    /// The artifact was deleted concurrently, with the folder that the version was written to.
     Vanished,
     Final(ArtifactError),
 }
@@ -96,22 +96,26 @@ impl From<ArtifactError> for Failure {
     }
 }
 
-fn try_save(root: &Root, place: &Place, payload: &[u8], metadata: &mut Metadata) -> Result<(), Failure> {
-    let artifact = root.of(place);
+fn try_save(
+    root: &Root,
+    path: &ArtifactPath,
+    payload: &[u8],
+    metadata: &mut Metadata,
+) -> Result<(), Failure> {
+    let artifact = root.of(path);
     let versions = artifact.join(VERSIONS);
     root.make(&versions)?;
     let last = folder::versions(&artifact).map_err(doing("list the versions of an artifact"))?.pop();
     if last.is_none() {
-        // Before the first version is visible; so whoever sees a version knows its way to be
-        // durable.
+        // Before the first version is visible: the path of a visible version is durable.
         root.sync_way_to(&versions).map_err(doing("put the folder of an artifact on the disk"))?;
     }
     let hidden = root.new_hidden().map_err(doing("make a folder for a new version"))?;
-    let published = write(&hidden.join(place.file_name()), payload)
+    let published = write(&hidden.join(path.file_name()), payload)
         .map_err(doing("write an artifact"))
-        .and_then(|()| publish(&hidden, &versions, last, place, metadata));
+        .and_then(|()| publish(&hidden, &versions, last, path, metadata));
     if published.is_err() {
-        // What is left there is never read; the first error is the one to tell.
+        // What is left there is never read, so only the first error is reported.
         drop(fs::remove_dir_all(&hidden));
     }
     published?;
@@ -123,7 +127,7 @@ fn publish(
     hidden: &Path,
     versions: &Path,
     last: Option<u64>,
-    place: &Place,
+    path: &ArtifactPath,
     metadata: &mut Metadata,
 ) -> Result<(), ArtifactError> {
     let mut next = last.map_or(Some(0), |last| last.checked_add(1));
@@ -137,13 +141,12 @@ fn publish(
         }
         let whole = versions.join(version.to_string());
         metadata.version = version;
-        metadata.canonical_uri = folder::uri(&whole.join(place.file_name()));
+        metadata.canonical_uri = folder::uri(&whole.join(path.file_name()));
         let moved = describe_in(hidden, metadata).and_then(|()| fs::rename(hidden, &whole));
-        // Only a folder that somebody needs no longer is empty; it may be gone with a deleted
-        // artifact.
+        // The reservation is an empty folder; it may be gone already with a deleted artifact.
         drop(fs::remove_dir(&reserved));
         match moved {
-            // It was taken since we looked; file systems have two ways to say so.
+            // The number was taken concurrently; file systems report that in two ways.
             Err(error) if matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists) => {
             }
             moved => return moved.map_err(doing("write an artifact")),
@@ -164,19 +167,19 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Removes all versions at one moment, and then the folders that are empty without them.
-pub(super) fn delete(root: &Root, place: &Place) -> Result<(), ArtifactError> {
-    let artifact = root.of(place);
+/// Removes all versions atomically, and then the folders that have become empty.
+pub(super) fn delete(root: &Root, path: &ArtifactPath) -> Result<(), ArtifactError> {
+    let artifact = root.of(path);
     let versions = artifact.join(VERSIONS);
     if !root.is_there(&versions)? {
         return Ok(());
     }
     match remove(root, &artifact, &versions) {
-        // Another delete was faster.
+        // Another delete came first.
         Err(error) if folder::is_absent(&error) => {}
         removed => removed.map_err(doing("delete an artifact"))?,
     }
-    let owner = root.of_owner(&place.owner);
+    let owner = root.of_owner(&path.owner);
     let empty = artifact.ancestors().take_while(|folder| folder.starts_with(&owner) && **folder != *owner);
     for folder in empty {
         // It holds another artifact (`doc/nested` is in the folder of `doc`), or is gone already.
@@ -187,7 +190,7 @@ pub(super) fn delete(root: &Root, place: &Place) -> Result<(), ArtifactError> {
     Ok(())
 }
 
-/// Files are removed one by one, but first their folder goes out of sight.
+/// Removes a folder. It is first moved out of sight, since its files are removed one by one.
 fn remove(root: &Root, artifact: &Path, versions: &Path) -> io::Result<()> {
     let hidden = root.new_hidden()?;
     let moved = fs::rename(versions, hidden.join(VERSIONS)).and_then(|()| folder::sync(artifact));

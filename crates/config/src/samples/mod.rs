@@ -1,4 +1,4 @@
-//! Two applications that need nothing: no files, no key, no network.
+//! Two sample applications that need no files, no key and no network.
 
 mod greeter;
 mod shop;
@@ -10,7 +10,7 @@ use sessile_model::Scripted;
 
 use crate::app::LoadedApp;
 
-/// The sample applications: `greeter`, who remembers names, and `shop`, which keeps a cart.
+/// The sample applications: `greeter` remembers names, `shop` has a cart.
 pub fn samples() -> Vec<LoadedApp> {
     vec![sample("greeter", greeter::agent()), sample("shop", shop::agent())]
 }
@@ -28,7 +28,7 @@ fn sample(name: &str, agent: LlmAgent) -> LoadedApp {
 /// An agent on an embedded script.
 fn scripted(name: &str, script: &str) -> LlmAgentBuilder {
     let model = Scripted::from_yaml(name, script).expect("the embedded script is tested");
-    LlmAgent::builder(name).model(model.named(format!("scripted:{name}")))
+    LlmAgent::builder(name).model(model.with_name(format!("scripted:{name}")))
 }
 
 fn built(builder: LlmAgentBuilder) -> LlmAgent {

@@ -6,8 +6,8 @@ use sessile_session::BoxError;
 
 use super::{built, scripted};
 
-/// Keeps a cart in the session (`cart`), the number of orders of a user (`user:orders`), and how
-/// often each thing was sold to anyone (`app:sold`).
+/// Stores a cart in the session (`cart`), the number of orders of a user (`user:orders`), and how
+/// often each item was sold (`app:sold:…`).
 pub(super) fn agent() -> LlmAgent {
     let add = FunctionTool::new(
         "add_item",
@@ -41,8 +41,8 @@ pub(super) fn agent() -> LlmAgent {
             if cart.is_empty() {
                 return Err(BoxError::from("the cart is empty"));
             }
-            // Other sessions count in the same keys: `add` is computed where it is stored, and
-            // loses none of them.
+            // Other sessions write the same keys concurrently: `add` is computed by the store at
+            // the commit, so no increment is lost.
             for item in &cart {
                 ctx.state().try_add(format!("app:sold:{item}"), 1)?;
             }
@@ -61,7 +61,7 @@ pub(super) fn agent() -> LlmAgent {
     )
 }
 
-/// What is in the cart; one that holds something else is an error.
+/// The cart; it is an error if the key does not hold a list.
 fn cart(ctx: &ToolContext) -> Result<Vec<String>, BoxError> {
     let cart: Option<Vec<String>> = ctx.state().try_get("cart")?;
     Ok(cart.unwrap_or_default())

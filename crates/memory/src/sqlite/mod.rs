@@ -3,6 +3,7 @@
 mod open;
 mod rows;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -18,13 +19,14 @@ use rows::{Found, NewRow};
 /// Memories in a SQLite file that google-adk's `SqliteMemoryService` can use at the same time. It
 /// may be the file of the sessions. A search returns at most fifty memories, the best match first.
 pub struct SqliteMemory {
-    /// Held while a thread that may block works with it; who waits for it blocks no thread.
+    /// A tokio mutex, because it is locked while a blocking thread uses the connection; waiting
+    /// tasks do not block their threads.
     writer: Arc<Mutex<Connection>>,
     reader: Arc<Mutex<Connection>>,
 }
 
 impl SqliteMemory {
-    /// Opens a file, making it and its tables if need be.
+    /// Opens a file, and creates it and its tables if they do not exist.
     ///
     /// # Errors
     ///
@@ -32,7 +34,7 @@ impl SqliteMemory {
     pub async fn open(path: impl Into<PathBuf>) -> Result<Self, MemoryError> {
         let path = path.into();
         let opened = tokio::task::spawn_blocking(move || {
-            let writer = open::writer(&path)?; // first: it makes the tables
+            let writer = open::writer(&path)?; // first: it creates the tables
             Ok((writer, open::reader(&path)?))
         });
         let (writer, reader) = opened.await.map_err(doing("open the memory file"))??;
@@ -62,7 +64,7 @@ impl MemoryService for SqliteMemory {
     }
 }
 
-/// Works with a connection on a thread that may block.
+/// Uses a connection on a thread that may block.
 async fn with<T: Send + 'static>(
     connection: &Arc<Mutex<Connection>>,
     action: &'static str,
@@ -71,4 +73,10 @@ async fn with<T: Send + 'static>(
     let mut connection = connection.clone().lock_owned().await;
     let worked = tokio::task::spawn_blocking(move || work(&mut connection));
     worked.await.map_err(doing(action))?.map_err(doing(action))
+}
+
+impl fmt::Debug for SqliteMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteMemory").finish_non_exhaustive()
+    }
 }

@@ -1,4 +1,4 @@
-//! Opening the file and making its tables.
+//! Opening the file and creating its tables.
 
 use std::path::Path;
 use std::thread;
@@ -8,10 +8,10 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionB
 
 use crate::error::{MemoryError, doing};
 
-/// How long a write waits for other processes.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a write waits for the lock of another process.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The layout that this version knows.
+/// The schema version that this code knows.
 const LAYOUT: &str = "1";
 
 /// A connection that can write, to a file that has all tables.
@@ -38,26 +38,26 @@ pub(super) fn reader(path: &Path) -> Result<Connection, MemoryError> {
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, MemoryError> {
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
         .map_err(|error| explained(path, error))?;
-    connection.busy_timeout(PATIENCE).map_err(doing("set the busy timeout"))?;
+    connection.busy_timeout(BUSY_TIMEOUT).map_err(doing("set the busy timeout"))?;
     connection.execute_batch("PRAGMA synchronous = FULL").map_err(|error| explained(path, error))?;
     Ok(connection)
 }
 
-/// SQLite does not wait by itself when two connections do this at once.
+/// Retries: SQLite's busy timeout does not cover two connections that do this at the same time.
 fn to_wal_mode(connection: &Connection) -> rusqlite::Result<()> {
     let start = Instant::now();
     loop {
         let mode = connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()));
         let code = mode.as_ref().err().and_then(rusqlite::Error::sqlite_error_code);
-        if code != Some(ErrorCode::DatabaseBusy) || start.elapsed() >= PATIENCE {
+        if code != Some(ErrorCode::DatabaseBusy) || start.elapsed() >= BUSY_TIMEOUT {
             return mode;
         }
         thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// Makes the tables that are missing, and returns the layout that the file says it has. Nothing is
-/// made in a file of another layout.
+/// Creates the missing tables, and returns the schema version of the file. A file with another
+/// schema version is not changed.
 fn make_tables(connection: &mut Connection) -> rusqlite::Result<String> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     transaction.execute_batch(include_str!("../../migrations/0001_metadata.sql"))?;
@@ -76,14 +76,14 @@ fn make_tables(connection: &mut Connection) -> rusqlite::Result<String> {
     let indexed = transaction.query_row(indexed, [], |_| Ok(())).optional()?.is_some();
     transaction.execute_batch(include_str!("../../migrations/0001_events.sql"))?;
     if !indexed {
-        // google-adk may have written before without an index of words.
+        // Older rows of google-adk may be missing in the index of words.
         transaction.execute("INSERT INTO memory_events_fts (memory_events_fts) VALUES ('rebuild')", [])?;
     }
     transaction.commit()?;
     Ok(LAYOUT.to_owned())
 }
 
-/// What to do about a file that cannot be opened or prepared.
+/// The error of a file that cannot be opened or prepared, with what to do about it.
 fn explained(path: &Path, error: rusqlite::Error) -> MemoryError {
     let path = path.display();
     let reason = match error.sqlite_error_code() {

@@ -1,4 +1,4 @@
-//! The statements, and what goes in and comes out.
+//! The SQL statements and their rows.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ const MOST: usize = 50;
 /// How many different words of a query are looked for; a longer query is cut.
 const LONGEST_QUERY: usize = 256;
 
-/// How much text of one event can be found, in bytes. All of it is kept.
+/// How much text of an event is indexed, in bytes. All of it is stored.
 const LONGEST_TEXT: usize = 262_144;
 
 /// An event to remember.
@@ -26,12 +26,12 @@ pub(super) struct NewRow {
     author: String,
     time: f64,
     content: String,
-    /// What it can be found by.
+    /// The text for the index of words.
     text: String,
 }
 
 impl NewRow {
-    /// The row of an event; `None` if nothing was said in it.
+    /// The row of an event; `None` if it has no text.
     pub(super) fn of(event: &Event) -> Result<Option<Self>, MemoryError> {
         let Some(content) = &event.content else { return Ok(None) };
         let text = text_of(content);
@@ -53,7 +53,7 @@ fn cut(mut text: String) -> String {
     text
 }
 
-/// Remembers an event, in the place of what was remembered of it.
+/// Inserts an event, or replaces its earlier row.
 const UPSERT: &str = "
     INSERT INTO memory_events
            (app_name, user_id, session_id, event_id, author, timestamp, content_json, search_text)
@@ -96,12 +96,13 @@ pub(super) fn search(
 
 /// An expression of FTS5 that any word of the query matches; `None` if the query has no words.
 ///
-/// Every word is made of letters, digits and underscores only, and is quoted: nothing of the query
-/// is taken for an operator.
+/// Every word is made of letters, digits and underscores only, and is quoted, so nothing in the
+/// query is parsed as an operator.
 pub(super) fn match_any(query: &str) -> Option<String> {
     let text = spaced(&composed(query));
     let mut seen = BTreeSet::new();
-    // Lower case comes last: the lower case of İ ends in a mark that is no part of words.
+    // Lower case comes last: the lower case of İ ends in a combining mark, which is not part of
+    // words.
     let words = runs(&text).map(str::to_lowercase);
     let new = words.filter(|word| seen.insert(word.clone())).take(LONGEST_QUERY);
     let quoted: Vec<String> = new.map(|word| format!("\"{word}\"")).collect();

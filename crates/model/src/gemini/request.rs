@@ -5,13 +5,13 @@ use sessile_agent::{GenerationConfig, ModelError, ModelRequest};
 use sessile_session::Content;
 use sessile_state::SharedValue;
 
-/// The fields of a configuration that stand beside `generationConfig` and not in it, in both
+/// The fields of a configuration that belong beside `generationConfig` and not into it, in both
 /// spellings.
 const TOP_LEVEL: [(&str, &str); 3] =
     [("toolConfig", "tool_config"), ("cachedContent", "cached_content"), ("labels", "labels")];
 
-/// What the model is told when nobody has said anything, or when it was the last to speak: the
-/// interface wants the user to speak last.
+/// The message of the user if the conversation is empty or ends with the model: the interface
+/// requires that the last message is the user's.
 const GO_ON: &str = "Go on as instructed.";
 
 #[derive(Serialize)]
@@ -76,7 +76,7 @@ pub(super) fn body(model: &str, request: ModelRequest) -> Result<Bytes, ModelErr
     })
 }
 
-/// Takes out what the interface refuses: ids of calls that the runner made, and names of files.
+/// Removes what the interface refuses: ids of calls that the runner generated, and names of files.
 fn clean(content: &mut Content) {
     for part in content.parts.iter_mut().flatten() {
         if let Some(call) = &mut part.function_call {

@@ -6,7 +6,7 @@ use sessile_session::{Content, Opaque, Part};
 use crate::answer::{Answer, Join, as_they_come, content};
 use crate::http::error_in_body;
 
-/// An answer, or a piece of one, on the wire.
+/// The JSON of a response, whole or partial.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Generated {
@@ -38,7 +38,7 @@ struct PromptFeedback {
     block_reason_message: Option<String>,
 }
 
-/// An answer that came at once.
+/// Reads a response that was not streamed.
 pub(super) fn whole(model: &str, body: &[u8]) -> Result<ModelResponse, ModelError> {
     let generated: Generated = serde_json::from_slice(body)
         .map_err(|error| malformed(model, format!("it is not the JSON expected: {error}")))?;
@@ -48,16 +48,16 @@ pub(super) fn whole(model: &str, body: &[u8]) -> Result<ModelResponse, ModelErro
     joining.finish()
 }
 
-/// Pieces as they come, and then all of them joined.
+/// Streams partial responses as they arrive, and then the whole one.
 pub(super) fn pieces(model: String, events: BoxStream<'static, Result<String, ModelError>>) -> ModelStream {
     as_they_come(Joining::new(model), events)
 }
 
-/// An answer that is still coming.
+/// A streamed response in progress.
 struct Joining {
     model: String,
     answer: Answer,
-    /// Whether the model said why it stopped.
+    /// Whether the model has sent a finish reason.
     ended: bool,
 }
 
@@ -66,7 +66,7 @@ impl Joining {
         Self { model, answer: Answer::default(), ended: false }
     }
 
-    /// Adds what is new, and returns it. Of several candidates the first counts.
+    /// Adds a piece, and returns what is new in it. Only the first candidate counts.
     fn add(&mut self, generated: Generated) -> Result<Vec<Part>, ModelError> {
         let about = &mut self.answer.about;
         replace(&mut about.usage_metadata, generated.usage_metadata);
@@ -126,7 +126,7 @@ impl Join for Joining {
 
     fn finish(self) -> Result<ModelResponse, ModelError> {
         if !self.ended {
-            let message = "the answer broke off before the model said that it had ended".to_owned();
+            let message = "the response broke off before its end".to_owned();
             return Err(ModelError::Unavailable { model: self.model, message, source: None });
         }
         let mut response = self.answer.finish();

@@ -19,7 +19,7 @@ pub(super) enum BodyError {
 }
 
 impl BodyError {
-    /// An answer that breaks off may come whole the next time.
+    /// A response that broke off is retried: it may be complete the next time.
     pub(super) fn into_failure(self, model: &str) -> Failure {
         let model = model.to_owned();
         match self {
@@ -41,7 +41,7 @@ impl BodyError {
     }
 }
 
-/// Reads a body that must not be larger than the limit.
+/// Reads a body up to the limit.
 pub(super) async fn read(response: Response, limit: usize, idle: Duration) -> Result<Bytes, BodyError> {
     let mut chunks = limited(response.bytes_stream(), limit).boxed();
     let mut body = BytesMut::new();
@@ -64,7 +64,7 @@ pub(super) fn events(response: Response, limit: usize) -> BoxStream<'static, Res
             Err(EventStreamError::Transport(error)) => Err(error),
             Err(EventStreamError::Utf8(_)) => Err(BodyError::NotEvents("it is not UTF-8".to_owned())),
             Err(EventStreamError::Parser(_)) => {
-                Err(BodyError::NotEvents("it is no stream of events".to_owned()))
+                Err(BodyError::NotEvents("it is not a stream of events".to_owned()))
             }
         })
         .boxed()
@@ -82,7 +82,7 @@ fn limited(
     })
 }
 
-/// A byte order mark at the beginning is allowed, and the parser cannot take it.
+/// Removes a byte order mark at the beginning, which is allowed but which the parser does not know.
 fn without_mark(
     chunks: impl Stream<Item = Result<Bytes, BodyError>>,
 ) -> impl Stream<Item = Result<Bytes, BodyError>> {
@@ -101,9 +101,9 @@ fn without_mark(
     })
 }
 
-/// Holds bytes back until their line is whole: the parser looks at an unfinished line anew with
-/// every chunk, which would take long for a picture in one line. A last line without an end is part
-/// of an event that was never finished.
+/// Buffers bytes until their line is complete: the parser scans an unfinished line again with every
+/// chunk, which takes quadratic time for a picture in one line. A last line without an end belongs
+/// to an event that was never finished, and is dropped.
 fn in_lines(
     chunks: impl Stream<Item = Result<Bytes, BodyError>>,
 ) -> impl Stream<Item = Result<Bytes, BodyError>> {

@@ -8,7 +8,7 @@ use sessile_session::BoxError;
 
 use super::secret::Secret;
 
-/// Who asks.
+/// The credentials of a client: a key, tokens, or none.
 #[derive(Clone)]
 pub struct Credentials(Kind);
 
@@ -22,7 +22,7 @@ enum Kind {
 }
 
 impl Credentials {
-    /// Nobody in particular, for servers that do not care.
+    /// No credentials, for servers that need none.
     pub fn none() -> Self {
         Self(Kind::Nobody)
     }
@@ -32,7 +32,7 @@ impl Credentials {
         Self(Kind::GoogleKey(Secret::from(key.into())))
     }
 
-    /// A key that is sent as a bearer token, as OpenAI wants it.
+    /// A key that is sent as a bearer token, as OpenAI requires.
     pub fn bearer(key: impl Into<String>) -> Self {
         Self(Kind::Bearer(Secret::from(key.into())))
     }
@@ -50,18 +50,18 @@ impl Credentials {
         }
     }
 
-    /// Says what makes them unusable.
+    /// Checks that they can be used; the error says why not.
     pub(super) fn check(&self) -> Result<(), String> {
         match &self.0 {
             Kind::GoogleKey(key) | Kind::Bearer(key) if key.is_blank() => Err("the key is empty".to_owned()),
             Kind::GoogleKey(key) | Kind::Bearer(key) if key.header("").is_none() => {
-                Err("the key holds characters that no key has".to_owned())
+                Err("the key contains characters that are not allowed in a header".to_owned())
             }
             _ => Ok(()),
         }
     }
 
-    /// The header that says who asks.
+    /// The header with the credentials.
     pub(super) async fn authorization(
         &self,
         model: &str,
@@ -74,26 +74,27 @@ impl Credentials {
             Kind::Tokens(provider) => {
                 let token = provider.token().await.map_err(|source| ModelError::Unavailable {
                     model: model.to_owned(),
-                    message: "no access token could be had".to_owned(),
+                    message: "no access token is available".to_owned(),
                     source: Some(source),
                 })?;
                 Secret::from(token).header("Bearer ").map(bearer)
             }
         };
-        header
-            .map(Some)
-            .ok_or_else(|| no_token("the key or token holds characters that no token has".to_owned()))
+        header.map(Some).ok_or_else(|| {
+            no_token("the key or token contains characters that are not allowed in a header".to_owned())
+        })
     }
 }
 
-/// Gives access tokens, such as those of Google Cloud. It keeps a token as long as it is valid.
+/// Provides access tokens, such as those of Google Cloud. An implementation caches a token while it
+/// is valid.
 #[async_trait]
 pub trait TokenProvider: Send + Sync {
     /// A token that is valid now.
     ///
     /// # Errors
     ///
-    /// Why there is none.
+    /// Why no token is available.
     async fn token(&self) -> Result<String, BoxError>;
 }
 

@@ -10,7 +10,7 @@ use sessile_session::{BoxError, Clock, SystemClock};
 
 use super::credentials::{Credentials, TokenProvider};
 
-/// Where a model is, who asks, and how patiently.
+/// Where a model is, the credentials to use, and the timeouts and retries.
 ///
 /// ```
 /// use sessile_model::{Credentials, Endpoint};
@@ -21,7 +21,7 @@ use super::credentials::{Credentials, TokenProvider};
 #[derive(Clone)]
 pub struct Endpoint {
     base_url: String,
-    /// What stands between the base and the paths of the interface.
+    /// The part of the URL between the base and the paths of the interface.
     prefix: String,
     pub(super) credentials: Credentials,
     pub(super) options: HttpOptions,
@@ -31,23 +31,25 @@ pub struct Endpoint {
 
 pub(super) type Sleep = Arc<dyn Fn(Duration) -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// How patiently a model is asked.
+/// Timeouts, retries and limits of the requests to a model. Begin with the defaults and set the
+/// fields that differ.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct HttpOptions {
-    /// How long a connection may take.
+    /// The timeout of connecting.
     pub connect_timeout: Duration,
-    /// How long everything may take: all tries, and the answer to its last byte.
+    /// The timeout of the whole request: all attempts, and the response to its last byte.
     pub timeout: Duration,
-    /// How long an answer that has begun may be silent.
+    /// How long a response that has begun may pause.
     pub idle_timeout: Duration,
     /// How often a request is sent again after 408, 429, 5xx or a failed connection.
     pub retries: u32,
-    /// The longest wait before the first retry; it doubles with each. The wait is a random part of
-    /// it.
+    /// The longest wait before the first retry. It doubles with each retry, and the actual wait is
+    /// a random part of it (jitter).
     pub first_wait: Duration,
-    /// The longest wait at all. A server that asks for a longer one is not asked again.
+    /// The upper limit of all waits. If the server asks for a longer one, there is no retry.
     pub longest_wait: Duration,
-    /// How many bytes of an answer are read.
+    /// The largest response that is read, in bytes.
     pub max_bytes: usize,
 }
 
@@ -82,7 +84,7 @@ impl Endpoint {
             .with_prefix(format!("/v1beta1/projects/{project}/locations/{location}/publishers/google"))
     }
 
-    /// OpenAI, or whatever speaks like it at another base URL.
+    /// OpenAI, or a compatible server at another base URL.
     pub fn openai(key: impl Into<String>) -> Self {
         Self::new("https://api.openai.com/v1", Credentials::bearer(key))
     }
@@ -103,22 +105,22 @@ impl Endpoint {
         Self { prefix, ..self }
     }
 
-    /// The same interface at another address.
+    /// With another address of the same interface.
     pub fn with_base_url(self, base_url: impl Into<String>) -> Self {
         Self { base_url: base_url.into(), ..self }
     }
 
-    /// The same interface for somebody else.
+    /// With other credentials.
     pub fn with_credentials(self, credentials: Credentials) -> Self {
         Self { credentials, ..self }
     }
 
-    /// Other limits and timeouts.
+    /// With other limits and timeouts.
     pub fn with_options(self, options: HttpOptions) -> Self {
         Self { options, ..self }
     }
 
-    /// Waits between tries by other means than tokio's clock, for tests.
+    /// With another way to wait between attempts than `tokio::time::sleep`, for tests.
     pub fn with_sleep(
         self,
         sleep: impl Fn(Duration) -> BoxFuture<'static, ()> + Send + Sync + 'static,
@@ -126,7 +128,7 @@ impl Endpoint {
         Self { sleep: Arc::new(sleep), ..self }
     }
 
-    /// Takes the time from another clock, for a `Retry-After` that is a date.
+    /// With another clock, which is needed for a `Retry-After` that is a date.
     pub fn with_clock(self, clock: impl Clock + 'static) -> Self {
         Self { clock: Arc::new(clock), ..self }
     }
@@ -139,7 +141,7 @@ impl Endpoint {
         format!("{}{}{path}", self.base_url.trim_end_matches('/'), self.prefix)
     }
 
-    /// The URL without a user name or password, which somebody may have put into it.
+    /// The URL without the user name and password that it may contain.
     fn shown_url(&self) -> String {
         match Url::parse(&self.url("")) {
             Ok(url) if url.username().is_empty() && url.password().is_none() => url.to_string(),
@@ -148,7 +150,7 @@ impl Endpoint {
         }
     }
 
-    /// Says what makes it unusable.
+    /// Checks that it can be used; the error says why not.
     pub(super) fn check(&self) -> Result<(), String> {
         let url =
             Url::parse(&self.url("")).map_err(|error| format!("the base URL cannot be read: {error}"))?;

@@ -11,20 +11,20 @@ use super::body;
 use super::endpoint::Endpoint;
 use super::retry::Again;
 
-/// Why a try failed, and whether another may succeed.
+/// Why an attempt failed, and whether a retry may succeed.
 pub(super) struct Failure {
     pub(super) error: ModelError,
     pub(super) again: Again,
 }
 
 impl Failure {
-    /// Not to be tried again.
+    /// A failure that is not retried.
     pub(super) fn last(error: ModelError) -> Self {
         Self { error, again: Again::Never }
     }
 }
 
-/// A failed connection is tried again; so is one that broke before an answer came.
+/// Failed connections are retried; so are those that broke before a response came.
 pub(super) fn from_reqwest(model: &str, error: reqwest::Error) -> Failure {
     let again = if error.is_builder() || error.is_redirect() { Again::Never } else { Again::After(None) };
     let message = if error.is_connect() { "the connection failed" } else { "the request failed" };
@@ -36,17 +36,17 @@ pub(super) fn from_reqwest(model: &str, error: reqwest::Error) -> Failure {
     Failure { error, again }
 }
 
-/// How much of an error's body is read.
+/// How much of the body of an error is read, in bytes.
 const MAX_ERROR: usize = 64 << 10;
 
-/// How long a server may take to say what is wrong.
+/// The timeout of reading the body of an error.
 const ERROR_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// An answer whose status is not a success.
+/// A response whose status is not a success.
 pub(super) async fn from_status(model: &str, endpoint: &Endpoint, response: Response) -> Failure {
     let status = response.status();
     let header = retry_after(response.headers(), endpoint.clock.now());
-    // Without its body, the status alone has to say it.
+    // If the body cannot be read, the error has only the status.
     let body = body::read(response, MAX_ERROR, ERROR_TIMEOUT)
         .await
         .map_or_else(|_| Vec::new(), |body| body.to_vec());
@@ -63,9 +63,9 @@ pub(super) async fn from_status(model: &str, endpoint: &Endpoint, response: Resp
     Failure { error: error(model, status, message, retry_after), again }
 }
 
-/// An error that came with a good status, inside a stream.
+/// An error inside a stream whose status was a success.
 pub(crate) fn error_in_body(model: &str, data: &str) -> Option<ModelError> {
-    // Most pieces are no errors, and need not be read twice.
+    // Most pieces are not errors; they should not be parsed twice.
     if !data.contains("\"error\"") {
         return None;
     }
@@ -92,7 +92,7 @@ fn error(model: &str, status: StatusCode, message: String, retry_after: Option<D
     }
 }
 
-/// What a server says is wrong, in the form that Google and OpenAI share.
+/// The error of a server, in the form that Google and OpenAI share.
 #[derive(Default)]
 struct Said {
     error: Option<SaidError>,

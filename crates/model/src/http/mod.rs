@@ -1,4 +1,4 @@
-//! What models behind HTTP have in common: one client, its limits and its retries.
+//! What models over HTTP share: the client, its limits and its retries.
 
 mod body;
 mod credentials;
@@ -23,7 +23,7 @@ use failure::{Failure, from_reqwest, from_status};
 
 /// A model's interface over HTTP.
 pub(crate) struct Http {
-    /// For errors.
+    /// The name of the model, for errors.
     model: String,
     endpoint: Endpoint,
     client: reqwest::Client,
@@ -54,8 +54,8 @@ impl Http {
         .await
     }
 
-    /// Sends a JSON body and reads the data of the events that come back. What was sent is sent
-    /// again only as long as no answer has begun.
+    /// Sends a JSON body and streams the data of the events in the response. The request is retried
+    /// only until a response has begun.
     pub(crate) async fn events(
         &self,
         path: &str,
@@ -79,7 +79,7 @@ impl Http {
         .boxed())
     }
 
-    /// One request, whose answer has begun and is a good one.
+    /// Sends one request, and returns the response if its status is a success.
     async fn attempt(&self, path: &str, body: Bytes) -> Result<Response, Failure> {
         let (name, value) =
             self.endpoint.credentials.authorization(&self.model).await.map_err(Failure::last)?.unzip();
@@ -95,7 +95,8 @@ impl Http {
         Err(from_status(&self.model, &self.endpoint, response).await)
     }
 
-    /// Tries until it succeeds, cannot succeed, or time or retries are used up.
+    /// Retries until an attempt succeeds or fails for good, or until the timeout or the number of
+    /// retries is reached.
     async fn retrying<T, F>(&self, deadline: Instant, attempt: impl Fn() -> F) -> Result<T, ModelError>
     where
         F: Future<Output = Result<T, Failure>>,
@@ -117,14 +118,14 @@ impl Http {
             if Instant::now() + wait >= deadline {
                 return Err(failure.error);
             }
-            tracing::warn!(model = %self.model, error = %failure.error, ?wait, "asking the model again");
+            tracing::warn!(model = %self.model, error = %failure.error, ?wait, "retrying the request to the model");
             (self.endpoint.sleep)(wait).await;
             tried += 1;
         }
     }
 }
 
-/// When the next piece must be there.
+/// The deadlines of a stream: of its next piece, and of the whole.
 struct Timeouts {
     deadline: Instant,
     options: HttpOptions,

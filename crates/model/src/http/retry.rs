@@ -3,17 +3,18 @@ use std::time::Duration;
 
 use super::endpoint::HttpOptions;
 
-/// Whether to ask again.
+/// Whether to retry.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Again {
-    /// The same request fails again.
+    /// Not at all: the same request would fail again.
     Never,
-    /// After what the server asked for, if it asked.
+    /// After the wait that the server asked for, if it did.
     After(Option<Duration>),
 }
 
-/// How long to wait before the next try, or nothing if there is none. The wait is a random part
-/// (0 to 1) of one that doubles with each try, and never shorter than the server asks for.
+/// The wait before the next attempt; `None` if there is none. It is exponential backoff with
+/// jitter: `random` (0 to 1) is the part of the longest wait, which doubles with each attempt. It
+/// is never shorter than the server asks for.
 pub(super) fn wait(options: &HttpOptions, tried: u32, again: Again, random: f64) -> Option<Duration> {
     let Again::After(asked) = again else { return None };
     if tried >= options.retries || asked.is_some_and(|asked| asked > options.longest_wait) {
@@ -24,7 +25,8 @@ pub(super) fn wait(options: &HttpOptions, tried: u32, again: Again, random: f64)
     Some(asked.unwrap_or(Duration::ZERO).max(jittered))
 }
 
-/// A random number from 0 to 1, good enough to spread retries: each new hasher has random keys.
+/// A random number from 0 to 1 for the jitter. The keys of each new hasher are random, which spares
+/// a dependency on a random number generator.
 pub(super) fn random() -> f64 {
     let bits = RandomState::new().build_hasher().finish() >> 11;
     bits as f64 / (1_u64 << 53) as f64

@@ -1,6 +1,6 @@
 use reqwest::header::HeaderValue;
 
-/// A text that is never shown: it has no `Debug`, and errors and logs hide it.
+/// A secret text. It has no `Debug`, and errors and logs replace it.
 #[derive(Clone)]
 pub(super) struct Secret(String);
 
@@ -9,7 +9,7 @@ impl Secret {
         self.0.trim().is_empty()
     }
 
-    /// The value of a header, or nothing if the secret cannot stand in one.
+    /// The value of a header; `None` if the secret contains characters that are not allowed in one.
     pub(super) fn header(&self, before: &str) -> Option<HeaderValue> {
         let Ok(mut value) = HeaderValue::try_from(format!("{before}{}", self.0)) else { return None };
         value.set_sensitive(true);

@@ -10,7 +10,7 @@ use sessile_agent::{Model, ModelError, ModelRequest, ModelStream, Streaming};
 
 use crate::http::{Endpoint, Http};
 
-/// A model behind `/chat/completions`: OpenAI's, or one of the many servers that speak like it.
+/// A model behind `/chat/completions`: OpenAI's, or that of a compatible server.
 ///
 /// ```no_run
 /// use sessile_model::{Credentials, Endpoint, OpenAi};
@@ -41,7 +41,7 @@ impl OpenAi {
         Ok(Self { http: Http::new(&name, endpoint)?, name })
     }
 
-    /// OpenAI itself has another name for the length of an answer than those who speak like it.
+    /// The name of the limit of tokens: OpenAI has renamed it, compatible servers have not.
     fn length_field(&self) -> &'static str {
         if self.http.endpoint().base_url().starts_with("https://api.openai.com/") {
             "max_completion_tokens"

@@ -43,7 +43,7 @@ pub(super) fn body(
     Ok(body.into())
 }
 
-/// How the model should answer. Fields that are not known here are sent as they are.
+/// Adds the parameters of the model. Unknown fields are sent as they are.
 fn settings(
     body: &mut Map<String, Value>,
     config: GenerationConfig,
@@ -86,8 +86,8 @@ fn tool(declaration: FunctionDeclaration) -> Value {
     json!({ "type": "function", "function": function })
 }
 
-/// The calls that wait for an answer. Every call needs an id here, so one is made where there is
-/// none.
+/// The calls that wait for a response. Every call needs an id in this interface, so one is
+/// generated where there is none.
 #[derive(Default)]
 struct Calls {
     made: usize,
@@ -113,11 +113,11 @@ impl Calls {
         let place = self.waiting.iter().position(|(waiting, _)| waiting == name);
         let call = place.and_then(|place| self.waiting.remove(place));
         call.map(|(_, id)| id)
-            .ok_or_else(|| format!("the conversation has a result of {name:?} that nobody asked for"))
+            .ok_or_else(|| format!("the conversation has a result of {name:?} without a call"))
     }
 }
 
-/// What the model said and called; its thoughts stay out.
+/// A message of the model with its texts and calls, without its thoughts.
 fn assistant(content: &Content, calls: &mut Calls) -> Result<Option<Value>, String> {
     let mut text = String::new();
     let mut called = Vec::new();
@@ -143,13 +143,13 @@ fn assistant(content: &Content, calls: &mut Calls) -> Result<Option<Value>, Stri
     })
 }
 
-/// An object as the text that the interface wants, with every digit of its numbers.
+/// An object as JSON text, with every digit of its numbers.
 fn text_of(object: Option<&BTreeMap<String, SharedValue>>) -> Result<String, String> {
     let Some(object) = object else { return Ok("{}".to_owned()) };
     serde_json::to_string(object).map_err(|error| format!("arguments or results have no JSON form: {error}"))
 }
 
-/// What the user said, after the results of tools, which must follow their calls at once.
+/// A message of the user. Results of tools come first: they must follow their calls directly.
 fn user(content: &Content, calls: &mut Calls) -> Result<Vec<Value>, String> {
     let mut messages = Vec::new();
     let mut said = Vec::new();

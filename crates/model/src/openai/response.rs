@@ -20,12 +20,12 @@ struct Choice {
     finish_reason: Option<String>,
 }
 
-/// What the model says; in a stream, what is new.
+/// A message of the model; in a stream, what is new in it.
 #[derive(Deserialize, Default)]
 pub(super) struct Message {
     pub(super) content: Option<String>,
     pub(super) refusal: Option<String>,
-    /// Thoughts, by the servers that show them.
+    /// Thoughts, from servers that send them.
     #[serde(alias = "reasoning")]
     pub(super) reasoning_content: Option<String>,
     pub(super) tool_calls: Option<Vec<ToolCall>>,
@@ -33,7 +33,7 @@ pub(super) struct Message {
 
 #[derive(Deserialize, Default)]
 pub(super) struct ToolCall {
-    /// Which call a piece belongs to, in a stream.
+    /// The call that a piece belongs to, in a stream.
     pub(super) index: Option<u64>,
     pub(super) id: Option<String>,
     #[serde(default)]
@@ -65,7 +65,7 @@ struct CompletionDetails {
     reasoning_tokens: Option<u64>,
 }
 
-/// An answer that came at once.
+/// Reads a response that was not streamed.
 pub(super) fn whole(model: &str, body: &[u8]) -> Result<ModelResponse, ModelError> {
     let completion: Completion = serde_json::from_slice(body)
         .map_err(|error| malformed(model, format!("it is not the JSON expected: {error}")))?;
@@ -90,8 +90,8 @@ pub(super) fn spoken(message: &Message) -> impl Iterator<Item = Part> {
     thought.chain(texts).filter(|part| part.text.as_deref() != Some(""))
 }
 
-/// The answer with its calls, and the reason why it ended. Calls whose arguments are no JSON object
-/// make it an answer with an error code, as Gemini has it.
+/// The answer with its calls, and the reason why it ended. If the arguments of a call are not a
+/// JSON object, the response gets an error code, as with Gemini.
 pub(super) fn end(
     mut answer: Answer,
     calls: impl IntoIterator<Item = (Option<String>, Option<String>, Option<String>)>,
@@ -135,7 +135,7 @@ fn finish(reason: &str) -> &str {
     }
 }
 
-/// Tokens under Gemini's names.
+/// The numbers of tokens, under Gemini's names.
 pub(super) fn usage(usage: Usage) -> Opaque {
     let counts = [
         ("promptTokenCount", usage.prompt_tokens),

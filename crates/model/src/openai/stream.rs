@@ -26,10 +26,10 @@ struct Choice {
     finish_reason: Option<String>,
 }
 
-/// The data of the event after the last piece.
+/// The data of the event that ends a stream.
 const DONE: &str = "[DONE]";
 
-/// Pieces of text as they come, and then the whole with its calls.
+/// Streams pieces of text as they arrive, and then the whole response with its calls.
 pub(super) fn pieces(model: String, events: BoxStream<'static, Result<String, ModelError>>) -> ModelStream {
     let joining = Joining {
         model,
@@ -41,7 +41,7 @@ pub(super) fn pieces(model: String, events: BoxStream<'static, Result<String, Mo
     as_they_come(joining, events)
 }
 
-/// An answer that is still coming.
+/// A streamed response in progress.
 struct Joining {
     model: String,
     answer: Answer,
@@ -94,7 +94,7 @@ impl Join for Joining {
 
     fn finish(self) -> Result<ModelResponse, ModelError> {
         if !self.done && self.finish_reason.is_none() {
-            let message = "the answer broke off before the model said that it had ended".to_owned();
+            let message = "the response broke off before its end".to_owned();
             return Err(ModelError::Unavailable { model: self.model, message, source: None });
         }
         let calls =
@@ -104,8 +104,8 @@ impl Join for Joining {
 }
 
 impl Joining {
-    /// Joins a piece of a call to its beginning. A server that does not count its calls begins a
-    /// new one with each id.
+    /// Joins a piece of a call to its beginning. If a server sends no indexes, each id begins a new
+    /// call.
     fn add_call(&mut self, piece: ToolCall) {
         let last = self.calls.last_key_value().map(|(index, _)| *index);
         let index = piece.index.unwrap_or(match (last, &piece.id) {

@@ -9,12 +9,12 @@ use sessile_agent::ModelError;
 
 use super::pattern::Pattern;
 use super::turn::{Call, Turn, fail};
-use super::{Place, Rule, Scripted, Turns};
+use super::{Cursor, Rule, Scripted, Turns};
 
-/// A script is written by hand; a file beyond this size is something else.
+/// The largest file that is read. Scripts are written by hand; a larger file is not a script.
 const MAX_FILE: u64 = 4 << 20;
 
-/// A script as a file.
+/// The format of a script file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Script {
@@ -157,15 +157,15 @@ pub(super) fn parse(name: &str, yaml: &str) -> Result<Scripted, ModelError> {
     for (number, entry) in script.turns.into_iter().enumerate() {
         turns.push(turn(entry).map_err(numbered("turn", number))?);
     }
-    let place = match script.position {
-        Position::Conversation => Place::Conversation,
-        Position::Shared => Place::Shared(AtomicUsize::new(0)),
+    let cursor = match script.position {
+        Position::Conversation => Cursor::Conversation,
+        Position::Shared => Cursor::Shared(AtomicUsize::new(0)),
     };
     Ok(Scripted {
         name: format!("scripted:{name}"),
         rules,
         turns: Turns::Listed(turns),
-        place,
+        cursor,
         repeat: script.repeat,
         requests: None,
     })

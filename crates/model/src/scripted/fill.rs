@@ -5,7 +5,7 @@ use sessile_state::SharedValue;
 
 use super::turn::Turn;
 
-/// What `{name}` stands for in an answer.
+/// The values of the placeholders `{name}` in an answer.
 #[derive(Default)]
 pub(super) struct Names(BTreeMap<String, Value>);
 
@@ -24,7 +24,7 @@ impl Names {
     }
 }
 
-/// The answer with its names replaced; what is no name stays as it is.
+/// The answer with its placeholders replaced; braces around anything else stay as they are.
 pub(super) fn fill(mut turn: Turn, names: &Names) -> Turn {
     let parts = turn.answer.content.iter_mut().flat_map(|content| content.parts.iter_mut().flatten());
     for part in parts {
@@ -43,7 +43,7 @@ pub(super) fn fill(mut turn: Turn, names: &Names) -> Turn {
     turn
 }
 
-/// A text that is one name and nothing else becomes its value, with its type.
+/// A text that is only one placeholder becomes its value, and keeps the type of the value.
 fn fill_value(value: Value, names: &Names) -> Value {
     match value {
         Value::String(text) => {

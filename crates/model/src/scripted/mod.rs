@@ -17,25 +17,26 @@ pub use turn::{Call, Turn, call, calls, fail, reply, respond};
 
 /// A model that answers from a script and needs no network.
 ///
-/// A script has *turns*, given in order, and *rules*, looked at first: the first rule that fits the
-/// request answers it, as often as it fits. What neither a rule nor a turn answers is an error.
+/// A script has *turns*, which are used in order, and *rules*, which are tried first: the first
+/// rule that matches the request answers it, any number of times. It is an error if neither a rule
+/// nor a turn answers.
 ///
 /// ```
 /// use serde_json::json;
 /// use sessile_model::{Rule, Scripted, call, reply};
 ///
 /// let in_order = Scripted::new([call("add_item", json!({ "name": "book" })), reply("Added.")]);
-/// let for_ever = Scripted::from_rules([
+/// let by_rules = Scripted::from_rules([
 ///     Rule::user("my name is {name}")?.then(reply("Hello {name}!")),
 ///     Rule::always().then(reply("Who are you?")),
 /// ]);
 /// # Ok::<(), sessile_agent::ModelError>(())
 /// ```
 ///
-/// Many sessions may use one at once. The turns of [`Scripted::new`] are shared by all requests:
-/// each takes the next. [`Scripted::per_conversation`] counts the model's answers in the request
-/// itself and so keeps nothing: every conversation gets the script from its beginning. (An agent
-/// that includes no earlier contents begins again with every message.) Rules keep nothing either.
+/// Sessions may use one model concurrently. The turns of [`Scripted::new`] are shared by all
+/// requests: each takes the next. [`Scripted::per_conversation`] counts the model's answers in the
+/// request and so has no state: every conversation gets the script from its beginning. (An agent
+/// that includes no earlier contents begins again with every message.) Rules have no state either.
 ///
 /// In a file it is YAML; `docs/agents-in-yaml.md` describes it:
 ///
@@ -54,7 +55,7 @@ pub struct Scripted {
     name: String,
     rules: Vec<Rule>,
     turns: Turns,
-    place: Place,
+    cursor: Cursor,
     /// Whether the turns begin again after the last.
     repeat: bool,
     requests: Option<Requests>,
@@ -65,23 +66,23 @@ enum Turns {
     Made(Box<dyn Fn(&ModelRequest) -> Turn + Send + Sync>),
 }
 
-/// Which turn is next.
-enum Place {
-    /// The one after the last that was given to anyone.
+/// How the next turn is found.
+enum Cursor {
+    /// By one counter for all conversations.
     Shared(AtomicUsize),
-    /// The one after the model's answers in the request.
+    /// By the number of answers of the model in the request.
     Conversation,
 }
 
 impl Scripted {
-    /// Answers each request, whoever asks, with the next of these turns.
+    /// Answers each request with the next of these turns. All conversations share the position.
     pub fn new(turns: impl IntoIterator<Item = Turn>) -> Self {
-        Self::listed(turns, Place::Shared(AtomicUsize::new(0)))
+        Self::listed(turns, Cursor::Shared(AtomicUsize::new(0)))
     }
 
-    /// Answers each conversation with these turns from the beginning.
+    /// Answers with these turns. Each conversation begins with the first one.
     pub fn per_conversation(turns: impl IntoIterator<Item = Turn>) -> Self {
-        Self::listed(turns, Place::Conversation)
+        Self::listed(turns, Cursor::Conversation)
     }
 
     /// Answers by rules only.
@@ -89,7 +90,7 @@ impl Scripted {
         Self::per_conversation([]).with_rules(rules)
     }
 
-    /// Answers with what a function makes of the request.
+    /// Answers with the result of a function of the request.
     pub fn from_fn(answer: impl Fn(&ModelRequest) -> Turn + Send + Sync + 'static) -> Self {
         Self { turns: Turns::Made(Box::new(answer)), ..Self::per_conversation([]) }
     }
@@ -103,7 +104,7 @@ impl Scripted {
         file::read(path.as_ref())
     }
 
-    /// Reads a script from YAML; `name` is what errors call it.
+    /// Reads a script from YAML; errors call it by `name`.
     ///
     /// # Errors
     ///
@@ -112,35 +113,39 @@ impl Scripted {
         file::parse(name, yaml)
     }
 
-    fn listed(turns: impl IntoIterator<Item = Turn>, place: Place) -> Self {
+    fn listed(turns: impl IntoIterator<Item = Turn>, cursor: Cursor) -> Self {
         Self {
             name: "scripted".to_owned(),
             rules: Vec::new(),
             turns: Turns::Listed(turns.into_iter().collect()),
-            place,
+            cursor,
             repeat: false,
             requests: None,
         }
     }
 
-    /// Gives it another name than `scripted`.
-    pub fn named(self, name: impl Into<String>) -> Self {
+    /// With another name than `scripted`.
+    #[must_use]
+    pub fn with_name(self, name: impl Into<String>) -> Self {
         Self { name: name.into(), ..self }
     }
 
-    /// Adds rules, which are looked at before the turns.
+    /// With these rules too, which are tried before the turns.
+    #[must_use]
     pub fn with_rules(mut self, rules: impl IntoIterator<Item = Rule>) -> Self {
         self.rules.extend(rules);
         self
     }
 
-    /// Begins again after the last turn.
-    pub fn repeating(self) -> Self {
+    /// Begins again with the first turn after the last one.
+    #[must_use]
+    pub fn with_repeat(self) -> Self {
         Self { repeat: true, ..self }
     }
 
-    /// Keeps what it is asked, for a test to look at.
-    pub fn recording(self, requests: &Requests) -> Self {
+    /// Records its requests in this list, for tests.
+    #[must_use]
+    pub fn with_recording(self, requests: &Requests) -> Self {
         Self { requests: Some(requests.clone()), ..self }
     }
 
@@ -152,12 +157,12 @@ impl Scripted {
             Turns::Listed(turns) => turns,
             Turns::Made(answer) => return Ok(answer(request)),
         };
-        let place = match &self.place {
-            Place::Shared(next) => next.fetch_add(1, Ordering::Relaxed),
-            Place::Conversation => answers(request),
+        let index = match &self.cursor {
+            Cursor::Shared(next) => next.fetch_add(1, Ordering::Relaxed),
+            Cursor::Conversation => answers(request),
         };
-        let place = if self.repeat && !turns.is_empty() { place % turns.len() } else { place };
-        turns.get(place).cloned().ok_or_else(|| self.no_answer(turns.len()))
+        let index = if self.repeat && !turns.is_empty() { index % turns.len() } else { index };
+        turns.get(index).cloned().ok_or_else(|| self.no_answer(turns.len()))
     }
 
     fn no_answer(&self, turns: usize) -> ModelError {
@@ -205,7 +210,7 @@ fn answers(request: &ModelRequest) -> usize {
     request.contents.iter().filter(|content| content.role.as_deref() == Some("model")).count()
 }
 
-/// What a [`Scripted`] model was asked, in order. Clones share the same list.
+/// The requests to a [`Scripted`] model, in order. Clones share the same list.
 #[derive(Debug, Clone, Default)]
 pub struct Requests(Arc<Mutex<Vec<ModelRequest>>>);
 

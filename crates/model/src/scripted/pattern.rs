@@ -1,4 +1,4 @@
-/// A text with `{name}` in places where anything may stand.
+/// A text with placeholders `{name}` that match any text.
 #[derive(Debug, Clone)]
 pub(super) struct Pattern(Vec<Piece>);
 
@@ -9,7 +9,7 @@ enum Piece {
 }
 
 impl Pattern {
-    /// Parses a pattern, or says what is wrong with it.
+    /// Parses a pattern; the error says what is wrong with it.
     pub(super) fn parse(pattern: &str) -> Result<Self, String> {
         let wrong = |what: &str| Err(format!("the pattern {pattern:?} {what}"));
         let mut pieces = Vec::new();
@@ -38,14 +38,14 @@ impl Pattern {
         Ok(Self(pieces))
     }
 
-    /// What the names stand for in this text, if it fits.
+    /// What the placeholders match in this text; `None` if the text does not fit.
     pub(super) fn captures(&self, text: &str) -> Option<Vec<(String, String)>> {
         let Some(Piece::Text(first)) = self.0.first() else { return follow(&self.0, text) };
         occurrences(first, text).find_map(|end| follow(&self.0[1..], &text[end..]))
     }
 }
 
-/// Fits pieces to a text from its beginning.
+/// Matches pieces against a text from its beginning.
 fn follow(pieces: &[Piece], text: &str) -> Option<Vec<(String, String)>> {
     let Some((Piece::Name(name), after)) = pieces.split_first() else { return Some(Vec::new()) };
     let fits = |value: &str, rest: &str, after: &[Piece]| {
@@ -66,7 +66,7 @@ fn follow(pieces: &[Piece], text: &str) -> Option<Vec<(String, String)>> {
     }
 }
 
-/// Where the words end in the text, each time that they stand there whole.
+/// The ends of all occurrences of the words in the text, as whole words.
 fn occurrences<'a>(words: &'a str, text: &'a str) -> impl Iterator<Item = usize> + 'a {
     let joins = |inside: Option<char>, outside: Option<char>| {
         inside.is_some_and(char::is_alphanumeric) && outside.is_some_and(char::is_alphanumeric)

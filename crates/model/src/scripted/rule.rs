@@ -5,13 +5,13 @@ use super::fill::{Names, fill};
 use super::pattern::Pattern;
 use super::turn::Turn;
 
-/// Answers every request that fits.
+/// Answers every request that matches it.
 ///
-/// A pattern is a text that the message must contain as whole words, capital or small ASCII letters
-/// alike. `{name}` in it stands for any text up to what follows it, or to the end of the sentence,
-/// and may be used in the answer. So may `{user}`, the whole message, and `{result.field}`, a field
-/// of the tool's result.
-#[derive(Clone)]
+/// A pattern is a text that the message must contain as whole words; the case of ASCII letters is
+/// ignored. A placeholder `{name}` matches any text up to what follows it, or to the end of the
+/// sentence, and may be used in the answer. So may `{user}`, the whole message, and
+/// `{result.field}`, a field of the tool's result.
+#[derive(Debug, Clone)]
 pub struct Rule {
     /// Any of these in the message, which must be the newest content.
     pub(super) user: Vec<Pattern>,
@@ -102,7 +102,7 @@ fn first(patterns: &[Pattern], text: &str) -> Option<Vec<(String, String)>> {
     patterns.iter().find_map(|pattern| pattern.captures(text))
 }
 
-/// The text of a user's message; none if it holds results of tools.
+/// The text of a user's message; `None` if it contains results of tools.
 fn message(content: &Content) -> Option<String> {
     let texts: Vec<_> = content.parts().iter().filter_map(|part| part.text.as_deref()).collect();
     let answers_tools = content.parts().iter().any(|part| part.function_response.is_some());

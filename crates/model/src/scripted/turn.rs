@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::fmt;
 use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use sessile_state::SharedValue;
 #[derive(Clone)]
 pub struct Turn {
     pub(super) answer: ModelResponse,
-    /// How the text is cut when it is wanted in pieces; by words if nothing is said.
+    /// The pieces of the text if it is streamed; `None` splits it by words.
     pub(super) pieces: Option<Vec<String>>,
     error: Option<Arc<dyn Fn() -> ModelError + Send + Sync>>,
     delay: Duration,
@@ -43,7 +44,7 @@ impl Call {
         Self(FunctionCall { name: Some(name), args: Some(args), ..FunctionCall::default() })
     }
 
-    /// Gives the call an id; without one the runner makes it.
+    /// With an id; by default, the runner generates one.
     pub fn with_id(mut self, id: impl Into<String>) -> Self {
         self.0.id = Some(id.into());
         self
@@ -87,17 +88,17 @@ impl Turn {
         respond(ModelResponse { finish_reason: Some("STOP".to_owned()), ..ModelResponse::from(content) })
     }
 
-    /// Calls a tool, after what it does so far.
+    /// Adds a call of a tool.
     pub fn and_call(self, call: Call) -> Self {
         self.and_part(call.0.into())
     }
 
-    /// Says a text, after what it does so far.
+    /// Adds a text.
     pub fn and_text(self, text: impl Into<String>) -> Self {
         self.and_part(Part::text(text))
     }
 
-    /// Thinks aloud, after what it does so far.
+    /// Adds a thought.
     pub fn and_thought(self, text: impl Into<String>) -> Self {
         self.and_part(Part { thought: Some(true), ..Part::text(text) })
     }
@@ -111,13 +112,13 @@ impl Turn {
         self
     }
 
-    /// Says these pieces one after the other; together they are the text of the answer.
+    /// Streams these pieces; together they are the text of the answer.
     pub fn in_pieces<P: Into<String>>(self, pieces: impl IntoIterator<Item = P>) -> Self {
         let pieces: Vec<String> = pieces.into_iter().map(Into::into).collect();
         Self { pieces: Some(pieces.clone()), ..self.and_text(pieces.concat()) }
     }
 
-    /// Reports tokens: those of the question and those of the answer.
+    /// Reports the tokens of the prompt and of the answer.
     pub fn with_usage(mut self, prompt: u64, answer: u64) -> Self {
         let usage = json!({
             "promptTokenCount": prompt,
@@ -128,7 +129,7 @@ impl Turn {
         self
     }
 
-    /// Ends for another reason than `STOP`, such as `MAX_TOKENS`.
+    /// With another finish reason than `STOP`, such as `MAX_TOKENS`.
     pub fn with_finish_reason(mut self, reason: impl Into<String>) -> Self {
         self.answer.finish_reason = Some(reason.into());
         self
@@ -139,12 +140,12 @@ impl Turn {
         Self { delay, ..self }
     }
 
-    /// Waits before each piece but the first, and before the whole.
+    /// Waits before each piece except the first, and before the whole response.
     pub fn with_delay_between(self, delay: Duration) -> Self {
         Self { delay_between: delay, ..self }
     }
 
-    /// Fails in the place of the whole answer. Pieces, if they are wanted, come before the failure.
+    /// Fails instead of the whole response. If it is streamed, the pieces come before the failure.
     pub fn then_fail(self, error: impl Fn() -> ModelError + Send + Sync + 'static) -> Self {
         Self { error: Some(Arc::new(error)), ..self }
     }
@@ -173,7 +174,7 @@ impl Turn {
             .boxed()
     }
 
-    /// Each piece of text, thought or call as a response of its own.
+    /// Each piece of text, thought or call as a separate response.
     fn partials(&self) -> impl Iterator<Item = ModelResponse> {
         let parts = self.answer.content.iter().flat_map(|content| content.parts());
         let pieces = parts.flat_map(|part| match (&part.text, &self.pieces) {
@@ -193,4 +194,16 @@ impl Turn {
 
 fn spoken<'a>(part: &Part, pieces: impl Iterator<Item = &'a str>) -> Vec<Part> {
     pieces.map(|piece| Part { thought: part.thought, ..Part::text(piece) }).collect()
+}
+
+impl fmt::Debug for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Turn")
+            .field("answer", &self.answer)
+            .field("pieces", &self.pieces)
+            .field("fails", &self.error.is_some())
+            .field("delay", &self.delay)
+            .field("delay_between", &self.delay_between)
+            .finish_non_exhaustive()
+    }
 }

@@ -26,7 +26,9 @@ fn model(server: &Server, waits: &Waits) -> Gemini {
     Gemini::new("gemini-x", endpoint(&server.url, waits)).expect("it is configured")
 }
 
-fn with_options(server: &Server, options: HttpOptions) -> Gemini {
+fn with_options(server: &Server, set: impl FnOnce(&mut HttpOptions)) -> Gemini {
+    let mut options = HttpOptions::default();
+    set(&mut options);
     let endpoint = endpoint(&server.url, &Waits::default()).with_options(options);
     Gemini::new("gemini-x", endpoint).expect("it is configured")
 }
@@ -158,8 +160,7 @@ async fn malformed_and_huge_answers_are_refused() {
         Answer::status(500, &"y".repeat(1 << 20)),
     ])
     .await;
-    let model =
-        with_options(&server, HttpOptions { max_bytes: 10_000, retries: 0, ..HttpOptions::default() });
+    let model = with_options(&server, |options| (options.max_bytes, options.retries) = (10_000, 0));
     assert_eq!(whole(&model).await.unwrap_err().code(), "MODEL_MALFORMED_ANSWER");
     let too_large =
         "the model \"gemini-x\" answered something that cannot be read: it is larger than 10000 bytes";
@@ -185,7 +186,7 @@ async fn an_answer_that_falls_silent_is_given_up() {
     let silent = || Answer::events(std::slice::from_ref(&piece)).ending(End::Silent);
     let mut server = Server::start([silent(), silent(), silent()]).await;
     let idle = Duration::from_millis(300);
-    let model = with_options(&server, HttpOptions { idle_timeout: idle, ..HttpOptions::default() });
+    let model = with_options(&server, |options| options.idle_timeout = idle);
     let (one, last) = pieces(&model).await;
     assert_eq!(one, [json!([{ "text": "well" }])]);
     assert_eq!(last.unwrap_err().to_string(), "the model \"gemini-x\" did not answer within 300ms");
@@ -193,7 +194,7 @@ async fn an_answer_that_falls_silent_is_given_up() {
     assert_eq!(whole(&model).await.unwrap_err().code(), "MODEL_TIMEOUT");
     server.body_closed().await;
     let timeout = Duration::from_millis(200);
-    let model = with_options(&server, HttpOptions { timeout, ..HttpOptions::default() });
+    let model = with_options(&server, |options| options.timeout = timeout);
     assert_eq!(
         pieces(&model).await.1.unwrap_err().to_string(),
         "the model \"gemini-x\" did not answer within 200ms"
@@ -203,10 +204,11 @@ async fn an_answer_that_falls_silent_is_given_up() {
 
 #[tokio::test]
 async fn a_server_that_never_answers_is_given_up() {
-    // The connection is accepted by the operating system, and nobody reads it.
+    // The connection is accepted by the operating system, and never read.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let options = HttpOptions { timeout: Duration::from_millis(200), ..HttpOptions::default() };
+    let mut options = HttpOptions::default();
+    options.timeout = Duration::from_millis(200);
     let model = Gemini::new("gemini-x", endpoint(&url, &Waits::default()).with_options(options)).unwrap();
     assert_eq!(
         whole(&model).await.unwrap_err().to_string(),
@@ -262,7 +264,7 @@ fn endpoints_that_cannot_work_are_refused_at_the_start() {
         ),
         (Endpoint::openai("k").with_base_url("http://host/v1?a=b"), "the base URL has a query or fragment"),
         (Endpoint::gemini(" "), "the key is empty"),
-        (Endpoint::gemini("a\nb"), "the key holds characters that no key has"),
+        (Endpoint::gemini("a\nb"), "the key contains characters that are not allowed in a header"),
     ] {
         let error = Gemini::new("gemini-x", endpoint).unwrap_err();
         assert_eq!(error.to_string(), format!("the model \"gemini-x\" cannot be used: {reason}"));

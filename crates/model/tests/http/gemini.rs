@@ -359,6 +359,6 @@ async fn google_cloud_is_asked_in_a_project_with_a_token() {
     let error = whole(&Gemini::new("gemini-2.5-pro", endpoint).unwrap()).await.unwrap_err();
     assert_eq!(
         crate::wire::text(&error),
-        "the model \"gemini-2.5-pro\" is unavailable: no access token could be had: not logged in"
+        "the model \"gemini-2.5-pro\" is unavailable: no access token is available: not logged in"
     );
 }

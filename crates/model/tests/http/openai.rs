@@ -124,7 +124,7 @@ async fn what_cannot_be_sent_is_refused_before_anything_is_sent() {
                 contents: content(json!({ "functionResponse": { "name": "x", "response": {} } })),
                 ..hello()
             },
-            "the conversation has a result of \"x\" that nobody asked for",
+            "the conversation has a result of \"x\" without a call",
         ),
         (
             ModelRequest { contents: content(json!({ "executableCode": { "code": "1" } })), ..hello() },

@@ -63,7 +63,7 @@ impl LlmAgent {
     }
 }
 
-/// Puts the instruction into the conversation, before what the user said last.
+/// Puts the instruction into the conversation, before the user's last messages.
 fn insert_instruction(contents: &mut Vec<Content>, instruction: &str) {
     let text = format!(
         "These are your instructions for this moment, from the application and not from the user.\n\

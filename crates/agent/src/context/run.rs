@@ -11,13 +11,13 @@ use sessile_session::{
 use sessile_state::{Delta, Scope, SharedValue, State};
 use tokio::sync::RwLock;
 
-use super::outlet::Outlet;
-use super::request::RunConfig;
-use super::turn::Turn;
-use crate::context::Frame;
+use super::frame::Frame;
+use super::outer::Outer;
+use crate::agent::tree::Tree;
 use crate::error::AgentError;
-use crate::tool::Outer;
-use crate::tree::Tree;
+use crate::event_queue::EventQueue;
+use crate::run_request::RunConfig;
+use crate::turn::Turn;
 
 /// One run: what all its agents, callbacks and tools share.
 pub(crate) struct Invocation {
@@ -28,18 +28,18 @@ pub(crate) struct Invocation {
     pub(crate) services: Arc<Services>,
     pub(crate) tree: Arc<Tree>,
     pub(crate) turn: Arc<Turn>,
-    pub(crate) outlet: Arc<Outlet>,
+    pub(crate) queue: Arc<EventQueue>,
     /// The session as this run knows it; written by commits only.
     pub(crate) session: Arc<RwLock<Session>>,
-    /// Whether the session holds all events of the window, and not only the last few.
+    /// Whether the session holds all events of the window; otherwise only the last few were read.
     pub(crate) whole: AtomicBool,
-    /// What is committed, and `temp:` keys.
+    /// The committed state, and `temp:` keys.
     pub(crate) state: State,
-    /// How often models were asked, by agents that are tools too.
+    /// The number of model calls, including those of agents that are tools.
     pub(crate) model_calls: Arc<AtomicU32>,
 }
 
-/// What a runner was given.
+/// The services of a runner.
 pub(crate) struct Services {
     pub(crate) sessions: SessionService,
     pub(crate) artifacts: Option<Arc<dyn ArtifactService>>,
@@ -49,7 +49,7 @@ pub(crate) struct Services {
 }
 
 impl Invocation {
-    /// Commits an event, applies what it changes to the state that its agent sees, and hands it on.
+    /// Commits an event, applies its changes to the state that its agent sees, and passes it on.
     pub(crate) async fn emit(
         &self,
         frame: &Arc<Frame>,
@@ -64,12 +64,12 @@ impl Invocation {
         } else {
             self.commit(frame, append).await?
         };
-        self.outlet.put(event.clone()).await;
+        self.queue.put(event.clone()).await;
         Ok(event)
     }
 
-    /// Commits an event and applies what it changes, without handing it on. The commit runs to its
-    /// end and is applied even if the caller stops waiting for it.
+    /// Commits an event and applies its changes, without passing it on. The commit is finished and
+    /// applied even if the caller stops waiting for it.
     ///
     /// The state that the agent sees gets what was *stored*: for an operation that is its result,
     /// which counts what other sessions wrote. The service stores no `temp:` keys, so those changes
@@ -152,8 +152,8 @@ impl Invocation {
         Ok(())
     }
 
-    /// Fills in what an event leaves open.
-    pub(super) fn complete(&self, frame: &Frame, mut event: Event) -> Event {
+    /// Fills in the empty fields of an event.
+    pub(crate) fn complete(&self, frame: &Frame, mut event: Event) -> Event {
         if event.invocation_id.is_empty() {
             event.invocation_id.clone_from(&self.id);
         }
@@ -173,7 +173,7 @@ impl Invocation {
         event
     }
 
-    /// A piece of an event changes nothing, and has an id and a time although it is not stored.
+    /// A partial event: it changes no state, and has an id and a time although it is not stored.
     fn piece(&self, mut event: Event) -> Event {
         event.actions.state_delta = Delta::new();
         if event.id.is_empty() {
@@ -186,8 +186,8 @@ impl Invocation {
     }
 }
 
-/// Whether metadata of this name means something to the runtime, such as which keys an event
-/// removes. What a caller gives to a run must not say that.
+/// Whether metadata of this name has a meaning for the runtime, such as which keys an event
+/// removes. The caller of a run must not set it.
 fn is_reserved(name: &str) -> bool {
     name.starts_with("__adk_internal_") || name.starts_with("sessile:")
 }
@@ -203,7 +203,7 @@ fn temporary(delta: &Delta) -> Delta {
     temporary
 }
 
-/// Takes in the values that a guard found in the place of those that were read.
+/// Takes over the values that a guard found instead of those that were read.
 fn take_in_current(
     state: &State,
     frame: &Frame,
@@ -222,7 +222,7 @@ fn take_in_current(
     frame.state.try_apply(&delta).map_err(AgentError::other)
 }
 
-/// Takes in what others committed to the session while this run did, except this run's own event.
+/// Takes over what others committed to the session while this run did, except this run's own event.
 /// Their events hold results only, so applying them in order gives what is stored.
 fn take_in(state: &State, session: &Session, known: Version, own: &str) -> Result<(), AgentError> {
     let news = session.events().iter().rev().take_while(|event| event.version > known);

@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -12,14 +13,14 @@ use super::output::OutputSchema;
 use super::transfer::TRANSFER;
 use super::{IncludeContents, LlmAgent};
 use crate::agent::Agent;
-use crate::callback::{BeforeModel, BeforeTool, ToolCall};
+use crate::agent::callback::{BeforeModel, BeforeTool, ToolCall};
+use crate::agent::tree;
 use crate::context::{CallbackContext, ReadonlyContext, ToolContext};
 use crate::error::{BuildError, ToolError};
 use crate::model::{GenerationConfig, Model, ModelError, ModelRequest, ModelResponse};
 use crate::tool::Tool;
-use crate::tree;
 
-/// An [`LlmAgent`] to be.
+/// Builds an [`LlmAgent`].
 ///
 /// Callbacks are async closures over owned arguments. Each may be given several times: they run in
 /// order until one answers.
@@ -69,25 +70,27 @@ impl LlmAgentBuilder {
         Self { agent }
     }
 
-    /// The model that it asks. Without one, it asks that of the nearest agent above.
+    /// The model that it asks. By default, the model of the nearest agent above that has one.
     pub fn model(mut self, model: impl Model + 'static) -> Self {
         self.agent.model = Some(Arc::new(model));
         self
     }
 
-    /// What it is for; other agents decide by it when to hand over.
+    /// What it is for. The models of other agents read it to decide when to transfer.
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.agent.description = description.into();
         self
     }
 
-    /// What the model is told, a [`Template`](sessile_state::Template) over the state.
+    /// The instruction for the model, a [`Template`](sessile_state::Template) that is filled in
+    /// from the state.
     pub fn instruction(mut self, template: impl Into<String>) -> Self {
         self.agent.instruction = Instruction::template(template.into());
         self
     }
 
-    /// What the model is told, made for each call. Its text is used as it is; to fill in state, use
+    /// A function that makes the instruction for each call. Its text is used as it is; to fill in
+    /// state, use
     /// [`inject_session_state`](crate::inject_session_state).
     pub fn instruction_provider<F, Fut>(mut self, provider: F) -> Self
     where
@@ -98,13 +101,13 @@ impl LlmAgentBuilder {
         self
     }
 
-    /// What the models of all agents below are told too, if this is the root; a template.
+    /// An instruction for the models of all agents, if this agent is the root; a template.
     pub fn global_instruction(mut self, template: impl Into<String>) -> Self {
         self.agent.global_instruction = Instruction::template(template.into());
         self
     }
 
-    /// [`global_instruction`](Self::global_instruction), made for each call.
+    /// A function that makes the [`global_instruction`](Self::global_instruction) for each call.
     pub fn global_instruction_provider<F, Fut>(mut self, provider: F) -> Self
     where
         F: Fn(ReadonlyContext) -> Fut + Send + Sync + 'static,
@@ -114,20 +117,20 @@ impl LlmAgentBuilder {
         self
     }
 
-    /// What the model is always told first, word by word, so that it can be cached. The instruction
-    /// is then part of the conversation.
+    /// A text without placeholders that is always first in the system instruction, so that the
+    /// provider can cache it. The instruction is then sent as part of the conversation.
     pub fn static_instruction(mut self, text: impl Into<String>) -> Self {
         self.agent.static_instruction = Some(Content::text("user", text));
         self
     }
 
-    /// What it reads of the conversation.
+    /// How much of the conversation the model reads.
     pub fn include_contents(mut self, include: IncludeContents) -> Self {
         self.agent.include_contents = include;
         self
     }
 
-    /// How the model should answer.
+    /// The model's parameters, such as its temperature.
     pub fn generation_config(mut self, config: GenerationConfig) -> Self {
         self.agent.generation_config = config;
         self
@@ -139,54 +142,54 @@ impl LlmAgentBuilder {
         self
     }
 
-    /// An agent below, which the model may hand over to.
+    /// An agent below, which the model may transfer to.
     pub fn sub_agent(mut self, agent: impl Agent + 'static) -> Self {
         self.agent.sub_agents.push(Arc::new(agent));
         self
     }
 
-    /// Whether the model may not hand over to the agent above.
+    /// Whether the model may not transfer to the agent above.
     pub fn disallow_transfer_to_parent(mut self, disallow: bool) -> Self {
         self.agent.disallow_transfer_to_parent = disallow;
         self
     }
 
-    /// Whether the model may not hand over to the agents beside this one.
+    /// Whether the model may not transfer to the other agents of its parent.
     pub fn disallow_transfer_to_peers(mut self, disallow: bool) -> Self {
         self.agent.disallow_transfer_to_peers = disallow;
         self
     }
 
-    /// The key that keeps its answer, written with the answer itself.
+    /// The key of the state that its answer is stored under, committed together with the answer.
     pub fn output_key(mut self, key: impl Into<String>) -> Self {
         self.agent.output_key = Some(key.into());
         self
     }
 
-    /// The answer is to be a `T` as JSON; under the output key it is kept as an object.
+    /// The answer must be a `T` as JSON. Under the output key it is stored as JSON, not as text.
     pub fn output_schema<T: DeserializeOwned + JsonSchema>(mut self) -> Self {
         self.agent.output_schema = Some(OutputSchema::of::<T>());
         self
     }
 
-    /// The answer is to be JSON that fits this JSON Schema, which the model is asked for; here it
-    /// is only checked that it is JSON.
+    /// The answer must be JSON that fits this JSON Schema. The schema is sent to the model; the
+    /// answer is only checked to be JSON.
     pub fn output_json_schema(mut self, schema: impl Into<SharedValue>) -> Self {
         self.agent.output_schema = Some(OutputSchema::json(schema.into()));
         self
     }
 
     /// Turns what callbacks and tools of this agent and those below set under a key into an
-    /// operation, so that writes of several tools, branches, sessions and processes all count. An
-    /// answer that is kept under such an output key is added to a list or an object.
+    /// operation, so that concurrent writes of tools, branches, sessions and processes all count.
+    /// If the key is the output key, an answer is added to the stored list or object.
     pub fn reducer(mut self, key: impl Into<String>, reducer: Reducer) -> Self {
         self.agent.reducers.insert(key.into(), reducer);
         self
     }
 
     /// What happens when a key that a callback or tool read and then set holds another value at the
-    /// commit: the event tells so, or the write is refused. Without it, what holds for the agent
-    /// above or the runner.
+    /// commit: the event reports it, or the write is refused. By default, as the agent above or the
+    /// runner has it.
     pub fn on_overwrite(mut self, on_overwrite: OnOverwrite) -> Self {
         self.agent.on_overwrite = Some(on_overwrite);
         self
@@ -202,7 +205,7 @@ impl LlmAgentBuilder {
         self
     }
 
-    /// Runs after the agent. A content that it returns is said too.
+    /// Runs after the agent. A content that it returns is emitted as one more event.
     pub fn after_agent<F, Fut>(mut self, callback: F) -> Self
     where
         F: Fn(CallbackContext) -> Fut + Send + Sync + 'static,
@@ -212,8 +215,8 @@ impl LlmAgentBuilder {
         self
     }
 
-    /// Runs before the model is asked: passes the request on, changed or not, or answers in the
-    /// model's place.
+    /// Runs before the model is asked: continues ([`BeforeModel::Continue`]), passes a changed
+    /// request on, or answers in the model's place.
     pub fn before_model<F, Fut>(mut self, callback: F) -> Self
     where
         F: Fn(CallbackContext, ModelRequest) -> Fut + Send + Sync + 'static,
@@ -224,8 +227,8 @@ impl LlmAgentBuilder {
         self
     }
 
-    /// Runs after the model answered, for each piece too. A response that it returns takes the
-    /// place of the model's.
+    /// Runs after each response of the model, partial ones too. A response that it returns replaces
+    /// the model's.
     pub fn after_model<F, Fut>(mut self, callback: F) -> Self
     where
         F: Fn(CallbackContext, Arc<ModelResponse>) -> Fut + Send + Sync + 'static,
@@ -236,7 +239,7 @@ impl LlmAgentBuilder {
         self
     }
 
-    /// Runs when the model failed. A response that it returns takes the place of the error.
+    /// Runs when the model failed. A response that it returns replaces the error.
     pub fn on_model_error<F, Fut>(mut self, callback: F) -> Self
     where
         F: Fn(CallbackContext, Arc<ModelRequest>, Arc<ModelError>) -> Fut + Send + Sync + 'static,
@@ -247,7 +250,8 @@ impl LlmAgentBuilder {
         self
     }
 
-    /// Runs before a tool: passes the arguments on, changed or not, or answers in the tool's place.
+    /// Runs before a tool: continues ([`BeforeTool::Continue`]), passes other arguments on, or
+    /// answers in the tool's place.
     pub fn before_tool<F, Fut>(mut self, callback: F) -> Self
     where
         F: Fn(ToolContext, ToolCall) -> Fut + Send + Sync + 'static,
@@ -258,7 +262,7 @@ impl LlmAgentBuilder {
         self
     }
 
-    /// Runs after a tool. A value that it returns takes the place of the tool's result.
+    /// Runs after a tool. A value that it returns replaces the tool's result.
     pub fn after_tool<F, Fut>(mut self, callback: F) -> Self
     where
         F: Fn(ToolContext, Arc<ToolCall>, Arc<Value>) -> Fut + Send + Sync + 'static,
@@ -269,7 +273,7 @@ impl LlmAgentBuilder {
         self
     }
 
-    /// Runs when a tool failed. A value that it returns takes the place of the error.
+    /// Runs when a tool failed. A value that it returns replaces the error.
     pub fn on_tool_error<F, Fut>(mut self, callback: F) -> Self
     where
         F: Fn(ToolContext, Arc<ToolCall>, Arc<ToolError>) -> Fut + Send + Sync + 'static,
@@ -284,7 +288,7 @@ impl LlmAgentBuilder {
     ///
     /// # Errors
     ///
-    /// [`BuildError`] names all that is wrong: a name that it cannot have or shares with an agent
+    /// [`BuildError`] lists all problems: an invalid name or one that it shares with an agent
     /// below, tools that share a name, an empty output key.
     pub fn build(self) -> Result<LlmAgent, BuildError> {
         let agent = self.agent;
@@ -304,5 +308,11 @@ impl LlmAgentBuilder {
         }
         tree::check(&agent.name, &agent.sub_agents, problems)?;
         Ok(agent)
+    }
+}
+
+impl fmt::Debug for LlmAgentBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LlmAgentBuilder").field("name", &self.agent.name).finish_non_exhaustive()
     }
 }

@@ -1,9 +1,10 @@
 use sessile_session::EventActions;
 use sessile_state::StateError;
 
-/// Adds what another callback or tool did to an event's actions; where both set the same field, the
-/// later one counts. Changes of state that a context made are merged elsewhere; those that code put
-/// into the actions itself are composed here, each after what the event does to its key already.
+/// Adds the actions of another callback or tool to those of an event; where both set the same
+/// field, the later one counts. This includes changes of state that code put into the actions
+/// itself: each is composed with the event's earlier change of the same key. Changes that were made
+/// through a context's state are not in its actions; `add_changes` and `merge::join` join those.
 ///
 /// # Errors
 ///

@@ -11,6 +11,7 @@ mod step;
 mod tools;
 mod transfer;
 
+use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -21,7 +22,7 @@ pub use builder::LlmAgentBuilder;
 pub use instruction::inject_session_state;
 
 use crate::agent::Agent;
-use crate::callback::{AgentCallbacks, LlmCallbacks};
+use crate::agent::callback::{AgentCallbacks, LlmCallbacks};
 use crate::context::InvocationContext;
 use crate::error::AgentError;
 use crate::model::{GenerationConfig, Model};
@@ -29,13 +30,14 @@ use crate::tool::Tool;
 use instruction::Instruction;
 use output::OutputSchema;
 
-/// An agent that asks a model, calls the tools that it wants, and hands over to other agents.
+/// An agent that asks a model, calls the tools that the model asks for, and transfers to other
+/// agents.
 ///
 /// Built with [`LlmAgent::builder`].
 pub struct LlmAgent {
     name: String,
     description: String,
-    /// None: that of the nearest agent above.
+    /// `None`: the model of the nearest agent above that has one.
     model: Option<Arc<dyn Model>>,
     instruction: Instruction,
     global_instruction: Instruction,
@@ -54,7 +56,7 @@ pub struct LlmAgent {
     on_overwrite: Option<OnOverwrite>,
 }
 
-/// What an agent reads of the conversation.
+/// How much of the conversation an agent reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IncludeContents {
     /// All of it.
@@ -65,17 +67,17 @@ pub enum IncludeContents {
 }
 
 impl LlmAgent {
-    /// An agent to be.
+    /// Begins to build an agent with this name.
     pub fn builder(name: impl Into<String>) -> LlmAgentBuilder {
         LlmAgentBuilder::new(name.into())
     }
 
-    /// Its own model; without one it uses that of the nearest agent above.
+    /// Its own model, if it has one; otherwise it uses that of the nearest agent above.
     pub fn model(&self) -> Option<&Arc<dyn Model>> {
         self.model.as_ref()
     }
 
-    /// The text of its instruction, before anything is filled in; `None` if a provider makes it.
+    /// The template of its instruction; `None` if a provider makes the instruction.
     pub fn instruction(&self) -> Option<&str> {
         self.instruction.source()
     }
@@ -85,12 +87,12 @@ impl LlmAgent {
         &self.tools
     }
 
-    /// The key that keeps its answers.
+    /// The key of the state that its answers are stored under.
     pub fn output_key(&self) -> Option<&str> {
         self.output_key.as_deref()
     }
 
-    /// Whether it can give the word back to the agent above.
+    /// Whether its model may transfer to the agent above.
     pub(crate) fn may_transfer_to_parent(&self) -> bool {
         !self.disallow_transfer_to_parent
     }
@@ -133,5 +135,11 @@ impl Agent for LlmAgent {
 
     async fn run(&self, ctx: &InvocationContext) -> Result<(), AgentError> {
         self.answer(ctx).await
+    }
+}
+
+impl fmt::Debug for LlmAgent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LlmAgent").field("name", &self.name).finish_non_exhaustive()
     }
 }

@@ -14,13 +14,13 @@ pub(crate) struct Tree {
 struct Node {
     agent: Arc<dyn Agent>,
     parent: Option<String>,
-    /// What events of the agent name as the node that made them.
+    /// The path of the node in events of the agent.
     path: String,
 }
 
 impl Tree {
-    /// The tree under an agent, if it is one: no agent twice, no name twice, a model for each that
-    /// asks one.
+    /// The tree under an agent. It is refused, with all problems, if an agent or a name occurs
+    /// twice, or if an LLM agent has no model.
     pub(crate) fn new(root: Arc<dyn Agent>) -> Result<Self, Vec<String>> {
         let mut problems = Vec::new();
         let mut tree = Self { root: root.clone(), by_name: HashMap::new() };
@@ -44,8 +44,8 @@ impl Tree {
         self.find(self.by_name.get(name)?.parent.as_ref()?)
     }
 
-    /// What an agent's events name as the node that made them, such as `root@1/child@1`. Agents
-    /// below others than LLM agents have none, as in google-adk.
+    /// The path of the node in events of an agent, such as `root@1/child@1`. Agents that are below
+    /// an agent that is not an LLM agent have none, as in google-adk.
     pub(crate) fn node_path(&self, name: &str) -> &str {
         self.by_name.get(name).map_or("", |node| &node.path)
     }
@@ -107,14 +107,15 @@ fn is_same(a: &Arc<dyn Agent>, b: &Arc<dyn Agent>) -> bool {
     std::ptr::addr_eq(Arc::as_ptr(a), Arc::as_ptr(b)) && a.name() == b.name()
 }
 
-/// Checks a name: a letter or `_`, then letters, digits and `_`; not `user`, who is the author of
-/// messages.
+/// The path of an agent, given with all agents above it; empty unless all of them are LLM agents.
 pub(crate) fn node_path(agents: &[Arc<dyn Agent>]) -> String {
     let all_ask = agents.iter().all(|agent| agent.as_llm().is_some());
     let names = agents.iter().filter(|_| all_ask).map(|agent| format!("{}@1", agent.name()));
     names.collect::<Vec<_>>().join("/")
 }
 
+/// Checks a name: a letter or `_`, then letters, digits and `_`. It is not `user`, which is the
+/// author of messages.
 fn check_name(name: &str, problems: &mut Vec<String>) {
     let mut characters = name.chars();
     let begins = characters.next().is_some_and(|first| first.is_alphabetic() || first == '_');
@@ -129,7 +130,7 @@ fn check_name(name: &str, problems: &mut Vec<String>) {
     }
 }
 
-/// Checks an agent and all below it: names that are used twice, cycles, names that cannot be.
+/// Checks an agent and all below it: invalid names, names that are used twice, and cycles.
 pub(crate) fn check(
     name: &str,
     sub_agents: &[Arc<dyn Agent>],

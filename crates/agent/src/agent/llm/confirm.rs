@@ -2,7 +2,7 @@
 //!
 //! A tool that calls
 //! [`ToolContext::request_confirmation`](crate::ToolContext::request_confirmation) makes the agent
-//! emit a call of `adk_request_confirmation`, which the client answers like a tool that takes long.
+//! emit a call of `adk_request_confirmation`, which the client answers like a long-running tool.
 //! The tool is called again with that answer.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +24,7 @@ const ORIGINAL_CALL: &str = "originalFunctionCall";
 const CONFIRMATION: &str = "toolConfirmation";
 
 impl LlmAgent {
-    /// The question to the user that goes with responses of tools that asked for it.
+    /// The event that asks the user to confirm, if tools requested it.
     pub(super) fn confirmation_event(
         &self,
         ctx: &InvocationContext,

@@ -1,8 +1,8 @@
 //! One run at a time in each session.
 //!
-//! A [`Turn`] is a run's right to write. Whoever ends it (its stream is dropped, it is cancelled,
-//! it is done) makes sure that nothing is written afterwards: a commit that has begun is brought to
-//! its end first, and only then the next run gets its turn.
+//! A [`Turn`] is a run's right to write. It ends when the run is done or cancelled, or when its
+//! stream is dropped, and nothing is written afterwards: a commit that has begun is finished first,
+//! and only then the next run gets its turn.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -14,10 +14,10 @@ use sessile_session::{Event, SessionKey};
 use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 
-use super::WhenBusy;
 use crate::error::AgentError;
+use crate::run_request::WhenBusy;
 
-/// What a commit comes to.
+/// The result of a commit.
 type Committed = Result<Arc<Event>, AgentError>;
 /// A commit that has begun.
 type Commit = BoxFuture<'static, Committed>;
@@ -33,10 +33,10 @@ pub(crate) struct Turn {
 #[derive(Default)]
 struct TurnState {
     is_over: bool,
-    /// The commit in progress. It is here and not in the run, so that whoever ends the turn can
-    /// finish it.
+    /// The commit in progress. It is here and not in the future of the run, so that [`Turn::end`]
+    /// can finish it after the run was dropped.
     commit: Option<Commit>,
-    /// The place in the session, given back when the turn is over and the commit has ended.
+    /// The lock of the session, released when the turn is over and the commit has ended.
     seat: Option<Taken>,
 }
 
@@ -45,7 +45,7 @@ impl Turn {
         self.state().is_over
     }
 
-    /// Resolves when the turn was ended by someone else.
+    /// Resolves when the turn was ended from outside, by a cancellation or a newer run.
     pub(crate) fn ended(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
         self.over.clone().cancelled_owned()
     }
@@ -60,7 +60,7 @@ impl Turn {
         self.over.cancel();
     }
 
-    /// Brings a commit to its end, if it is still this run's turn.
+    /// Runs a commit to its end, if it is still this run's turn.
     pub(crate) async fn commit(&self, commit: Commit) -> Result<Arc<Event>, AgentError> {
         self.begin(commit)?;
         Committing { turn: self, done: false }.await
@@ -80,7 +80,7 @@ impl Turn {
     }
 }
 
-/// Finishes a commit that nobody waits for any more, then gives the seat back.
+/// Finishes a commit whose caller was dropped, then releases the session.
 fn settle(commit: Option<Commit>, seat: Option<Taken>) {
     if let Some(commit) = commit
         && let Ok(runtime) = tokio::runtime::Handle::try_current()
@@ -138,13 +138,14 @@ pub(crate) struct Seats {
 /// Where the runs of a session take turns.
 #[derive(Default)]
 struct Seat {
-    /// Held by the run whose turn it is; it is fair, so runs come in the order in which they asked.
+    /// Locked by the run whose turn it is. The lock is fair, so runs proceed in the order of their
+    /// requests.
     turn: Arc<tokio::sync::Mutex<()>>,
     /// The runs that have or wait for their turn, in order.
     runs: Mutex<Vec<Arc<Turn>>>,
 }
 
-/// A session was busy, and the run was told not to wait.
+/// The session is busy, and the run does not wait ([`WhenBusy::Reject`]).
 pub(crate) struct Busy;
 
 impl Seats {
@@ -162,7 +163,7 @@ impl Seats {
             runs.push(turn.clone());
             before
         };
-        // From here on the seat is left again, whatever happens.
+        // From here on, dropping this value releases the seat, also if the run is cancelled.
         let mut taken =
             Taken { seats: self.clone(), key: key.clone(), seat, turn: Arc::downgrade(turn), guard: None };
         before.iter().for_each(|turn| turn.end());
@@ -178,7 +179,7 @@ impl Seats {
         Ok(())
     }
 
-    /// Ends the run whose turn it is. Tells whether there was one.
+    /// Ends the run whose turn it is. Returns whether there was one.
     pub(crate) fn cancel(&self, key: &SessionKey) -> bool {
         let seat = self.table().get(key).cloned();
         let running = seat.and_then(|seat| seat.runs().first().cloned());
@@ -202,7 +203,7 @@ impl Seat {
     }
 }
 
-/// A run's place in its session; given back when dropped.
+/// A run's lock of its session, or its place in the queue for it; released when dropped.
 struct Taken {
     seats: Arc<Seats>,
     key: SessionKey,
@@ -216,7 +217,7 @@ impl Drop for Taken {
         self.seat.runs().retain(|run| !std::ptr::eq(Arc::as_ptr(run), self.turn.as_ptr()));
         drop(self.guard.take());
         let mut table = self.seats.table();
-        // The table and this are the last two: nobody has or waits for a turn.
+        // Only the table and this value hold the seat: no other run has the lock or waits for it.
         if Arc::strong_count(&self.seat) <= 2 {
             table.remove(&self.key);
         }

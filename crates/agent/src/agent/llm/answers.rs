@@ -1,4 +1,4 @@
-//! The answers of calls that were made side by side, and what they changed, in one event.
+//! The responses of concurrent calls, and what they changed, in one event.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,21 +6,21 @@ use std::sync::Arc;
 use sessile_session::{Append, Backoff, Content, Event, EventActions, FunctionResponse, SessionError};
 use sessile_state::{Scope, SharedValue, Snapshot};
 
+use crate::actions::join_actions;
 use crate::context::{InvocationContext, Taken};
 use crate::error::AgentError;
 use crate::merge::{Joined, Refused, Written, join};
-use crate::runner::join_actions;
 
-/// The outcome of calls side by side, until an event carries it.
+/// The outcome of concurrent calls, until an event carries it.
 pub(super) struct Answers {
     author: String,
     answers: Vec<Answer>,
     /// The state that the calls began with; a single call does not need it.
     before: Option<Snapshot>,
-    /// Values that a refused commit found in the place of those in `before`.
+    /// Values that a refused commit found instead of those in `before`.
     newer: BTreeMap<String, Option<SharedValue>>,
     /// Whether the last event was computed from known values: if the store holds others, it is
-    /// computed again from those, and no call is to blame.
+    /// computed again from those, and no call fails.
     is_exact: bool,
 }
 
@@ -39,7 +39,7 @@ impl Answers {
     }
 
     /// Commits the answers in one event, in the order of the calls. If a commit is refused because
-    /// of a key, the answer of the call that is to blame becomes an error, its changes are dropped,
+    /// of a key, the answer of the call that caused it becomes an error, its changes are dropped,
     /// and the others are committed without it. `None` if there is nothing to commit.
     pub(super) async fn commit(
         mut self,
@@ -57,22 +57,22 @@ impl Answers {
                 Err(AgentError::Session(error)) => error,
                 Err(error) => return Err(error),
             };
-            let goes_on = match &error {
+            let may_retry = match &error {
                 SessionError::Overwritten { current } if self.is_exact => {
                     self.newer.extend(current.clone());
                     backoff.pause().await
                 }
                 error => self.refuse(error),
             };
-            if !goes_on {
+            if !may_retry {
                 return Err(error.into());
             }
             append = self.append()?;
         }
     }
 
-    /// The event with all answers and what the calls changed. A call whose changes do not fit to
-    /// those of the calls before it is answered with an error.
+    /// The event with all answers and what the calls changed. A call whose changes cannot be
+    /// joined with those of the calls before it is answered with an error.
     pub(super) fn append(&mut self) -> Result<Append, AgentError> {
         let joined = loop {
             match self.joined() {
@@ -103,9 +103,9 @@ impl Answers {
         join(&known, &writers)
     }
 
-    /// Answers the call with an error that a refused commit is to be blamed on; `false` if it is no
-    /// call's fault. A value that was overwritten is to be blamed on the last call that had read
-    /// it, everything else on the last that changed the key or the scope.
+    /// Finds the call that caused a refused commit, and answers it with an error. Returns `false`
+    /// if no call caused it. An overwrite was caused by the last call that had read the key,
+    /// everything else by the last call that changed the key or the scope.
     fn refuse(&mut self, error: &SessionError) -> bool {
         match error {
             SessionError::Overwritten { current } => {
@@ -145,7 +145,7 @@ impl Answer {
         response: Option<BTreeMap<String, SharedValue>>,
         mut taken: Taken,
     ) -> Self {
-        // What was written into the actions comes before what was changed in the state.
+        // Changes that were put into the actions come before those that were made in the state.
         let mut delta = std::mem::take(&mut taken.actions.state_delta);
         let merged = delta.merge(&taken.delta);
         taken.delta = delta;

@@ -1,4 +1,4 @@
-//! One question to the model, and what comes of it.
+//! One call of the model, with the callbacks around it, and the event that it results in.
 
 use std::sync::Arc;
 
@@ -6,12 +6,11 @@ use futures_util::StreamExt;
 use sessile_session::{Append, Event};
 
 use super::LlmAgent;
-use crate::callback::BeforeModel;
-use crate::context::add_changes;
-use crate::context::{CallbackContext, InvocationContext};
+use crate::agent::callback::BeforeModel;
+use crate::agent::callback::call_guarded;
+use crate::context::{CallbackContext, InvocationContext, add_changes};
 use crate::error::AgentError;
 use crate::model::{ModelError, ModelRequest, ModelResponse};
-use crate::runner::call_guarded;
 
 /// Whether the model is asked again.
 pub(super) enum Next {
@@ -19,8 +18,16 @@ pub(super) enum Next {
     Done,
 }
 
+/// What the callbacks before a model call decided together.
+enum Asked {
+    /// The model is asked with this request.
+    Model(ModelRequest),
+    /// A callback answered in the model's place.
+    Answered(ModelResponse),
+}
+
 impl LlmAgent {
-    /// Asks the model and calls the tools that it wants, until it has answered.
+    /// Asks the model and calls the tools that it asks for, until it has answered.
     pub(super) async fn answer(&self, ctx: &InvocationContext) -> Result<(), AgentError> {
         if let Next::Done = self.resume(ctx).await? {
             return Ok(());
@@ -52,8 +59,8 @@ impl LlmAgent {
     ) -> Result<Option<Arc<Event>>, AgentError> {
         let id = ctx.invocation.services.sessions.new_id();
         let request = match self.before_model(ctx, request, changes).await? {
-            BeforeModel::Ask(request) => request,
-            BeforeModel::Answer(response) => return self.commit(ctx, response, id, changes).await,
+            Asked::Model(request) => request,
+            Asked::Answered(response) => return self.commit(ctx, response, id, changes).await,
         };
         ctx.invocation.count_model_call()?;
         let Some(model) = ctx.invocation.tree.model(&self.name) else {
@@ -63,7 +70,7 @@ impl LlmAgent {
             }
             .into());
         };
-        // Kept only for those who want to see it if the model fails.
+        // Copied only if there are callbacks that see it when the model fails.
         let asked = (!self.llm_callbacks.on_model_error.is_empty()).then(|| Arc::new(request.clone()));
         let mut answers = match model.generate(request, ctx.config().streaming).await {
             Ok(answers) => answers,
@@ -107,7 +114,7 @@ impl LlmAgent {
         kept.map(|()| Some(event))
     }
 
-    /// An answer as an event.
+    /// A response as an event.
     fn event(&self, response: ModelResponse, id: String) -> Event {
         let mut event = Event { id, content: response.content, ..Event::new(&self.name) };
         if let Some(content) = &mut event.content
@@ -118,8 +125,8 @@ impl LlmAgent {
         event.partial = response.partial;
         event.turn_complete = response.turn_complete;
         event.interrupted = response.interrupted;
-        // Fields that few answers have take room in the event, so they are set only if they are
-        // there.
+        // Setting one of these fields allocates the extras of the event, so they are set only if
+        // the response has them.
         macro_rules! set {
             ($($field:ident),*) => {
                 $(if response.$field.is_some() { event.$field = response.$field; })*
@@ -142,7 +149,7 @@ impl LlmAgent {
         event
     }
 
-    /// Gives calls without an id one, and notes those whose answers take long.
+    /// Gives an id to each call without one, and records which calls are of long-running tools.
     fn name_calls(&self, ctx: &InvocationContext, event: &mut Event) {
         let Some(parts) = event.content.as_mut().and_then(|content| content.parts.as_mut()) else { return };
         let mut long_running = None;
@@ -167,15 +174,17 @@ impl LlmAgent {
         ctx: &InvocationContext,
         mut request: ModelRequest,
         changes: &CallbackContext,
-    ) -> Result<BeforeModel, AgentError> {
+    ) -> Result<Asked, AgentError> {
         for callback in &self.llm_callbacks.before_model {
-            let call = async { callback((changes.clone(), request)).await };
+            // The callback gets a copy, so that it can continue without handing the request back.
+            let call = async { callback((changes.clone(), request.clone())).await };
             match call_guarded(ctx, "before_model", call).await? {
+                BeforeModel::Continue => {}
                 BeforeModel::Ask(changed) => request = changed,
-                answer => return Ok(answer),
+                BeforeModel::Answer(response) => return Ok(Asked::Answered(response)),
             }
         }
-        Ok(BeforeModel::Ask(request))
+        Ok(Asked::Model(request))
     }
 
     async fn after_model(
@@ -217,7 +226,7 @@ impl LlmAgent {
         }
         match Arc::try_unwrap(error) {
             Ok(error) => Err(error.into()),
-            // A callback kept it; its text and code are what the event needs.
+            // A callback still holds the error; the event needs only its text and code.
             Err(error) => {
                 Err(ModelError::Other { code: error.code().to_owned(), message: error.to_string() }.into())
             }
@@ -226,7 +235,7 @@ impl LlmAgent {
 }
 
 impl ModelResponse {
-    /// The response as one that is not a piece.
+    /// The response as one that is not partial.
     fn whole(mut self) -> Self {
         if self.is_partial() {
             self.partial = None;

@@ -1,19 +1,23 @@
+pub(crate) mod callback;
+pub(crate) mod llm;
+pub(crate) mod tree;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use sessile_session::OnOverwrite;
 use sessile_state::Reducers;
 
-use crate::callback::AgentCallbacks;
 use crate::context::InvocationContext;
 use crate::error::AgentError;
-use crate::llm::LlmAgent;
+use callback::AgentCallbacks;
+use llm::LlmAgent;
 
-/// Something that answers.
+/// An agent: it answers messages.
 ///
-/// Events leave through the context: [`InvocationContext::emit`] commits an event and hands it to
-/// whoever reads the run's stream. It returns after the commit, so what follows sees the state that
-/// the event left. Other agents run with [`InvocationContext::run`].
+/// It emits events through the context: [`InvocationContext::emit`] commits an event and passes it
+/// to the reader of the run's stream. It returns after the commit, so the code that follows sees
+/// the state after the event. [`InvocationContext::run`] runs other agents.
 ///
 /// ```
 /// use sessile_agent::{Agent, AgentError, InvocationContext};
@@ -39,10 +43,10 @@ use crate::llm::LlmAgent;
 /// ```
 #[async_trait]
 pub trait Agent: Send + Sync {
-    /// Its name: the author of its events, unique among the agents of a runner.
+    /// Its name, which is the author of its events, unique among the agents of a runner.
     fn name(&self) -> &str;
 
-    /// What it is for; other agents decide by it when to hand over.
+    /// What it is for. Models read it to decide when to transfer to this agent.
     fn description(&self) -> &str {
         ""
     }
@@ -52,7 +56,7 @@ pub trait Agent: Send + Sync {
         &[]
     }
 
-    /// What runs before and after it.
+    /// The callbacks that run before and after it.
     fn callbacks(&self) -> Option<&AgentCallbacks> {
         None
     }
@@ -64,13 +68,13 @@ pub trait Agent: Send + Sync {
     }
 
     /// What happens in its contexts when a key that was read and then set holds another value at
-    /// the commit. `None`: what holds for the agent above it, or for the runner.
+    /// the commit. `None` inherits from the agent above it, or from the runner.
     fn on_overwrite(&self) -> Option<OnOverwrite> {
         None
     }
 
-    /// Whether it or an agent below looks at events of earlier turns. If none does, they are not
-    /// read.
+    /// Whether it or an agent below looks at events of earlier turns. If no agent does, they are
+    /// not read from the store.
     fn reads_history(&self) -> bool {
         true
     }
@@ -84,7 +88,7 @@ pub trait Agent: Send + Sync {
     ///
     /// # Errors
     ///
-    /// What ends the run. It is stored as an event, and returned to whoever runs the agent.
+    /// An error ends the run. It is stored as an event, and returned to the caller.
     async fn run(&self, ctx: &InvocationContext) -> Result<(), AgentError>;
 }
 

@@ -1,4 +1,4 @@
-//! How events get from agents to the reader of a run's stream.
+//! The queue of events between agents and the reader of a run's stream.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,17 +6,17 @@ use std::task::{Poll, Waker};
 
 use sessile_session::Event;
 
-/// A queue whose writers wait until the reader took what they put in: agents do not run ahead of
-/// who reads.
+/// A queue with backpressure: a writer waits until the reader has taken its event, so agents do not
+/// run ahead of the reader.
 #[derive(Default)]
-pub(crate) struct Outlet {
-    state: Mutex<OutletState>,
+pub(crate) struct EventQueue {
+    state: Mutex<QueueState>,
 }
 
 #[derive(Default)]
-struct OutletState {
+struct QueueState {
     events: VecDeque<Arc<Event>>,
-    /// How many events were ever taken, and put in.
+    /// The total numbers of events that were taken and put in.
     taken: u64,
     put: u64,
     reader: Option<Waker>,
@@ -24,8 +24,8 @@ struct OutletState {
     writers: Vec<(u64, Waker)>,
 }
 
-impl Outlet {
-    /// Hands an event on, and waits until it was taken.
+impl EventQueue {
+    /// Queues an event, and waits until the reader has taken it.
     pub(crate) async fn put(&self, event: Arc<Event>) {
         let number = {
             let mut state = self.state();
@@ -56,15 +56,15 @@ impl Outlet {
         let event = state.events.pop_front()?;
         state.taken += 1;
         let taken = state.taken;
-        if let Some(place) = state.writers.iter().position(|(number, _)| *number == taken) {
-            let (_, waker) = state.writers.swap_remove(place);
+        if let Some(index) = state.writers.iter().position(|(number, _)| *number == taken) {
+            let (_, waker) = state.writers.swap_remove(index);
             drop(state);
             waker.wake();
         }
         Some(event)
     }
 
-    /// Whom to wake when there is an event.
+    /// Sets the waker of the reader, which is woken when there is an event.
     pub(crate) fn read_by(&self, waker: &Waker) {
         let mut state = self.state();
         match &mut state.reader {
@@ -73,7 +73,7 @@ impl Outlet {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, OutletState> {
+    fn state(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! Handing over to other agents.
+//! Transferring to other agents.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -7,17 +7,18 @@ use serde_json::json;
 
 use super::LlmAgent;
 use crate::agent::Agent;
+use crate::agent::tree::Tree;
 use crate::model::FunctionDeclaration;
-use crate::tree::Tree;
 
-/// The tool with which a model hands over.
+/// The name of the tool with which a model transfers.
 pub(super) const TRANSFER: &str = "transfer_to_agent";
 
 /// The argument that names the agent.
 pub(super) const AGENT_NAME: &str = "agent_name";
 
 impl LlmAgent {
-    /// The agents that the model may hand over to: those below, the one above, and those beside it.
+    /// The agents that the model may transfer to: its sub-agents, its parent, and the other agents
+    /// of its parent.
     pub(super) fn transfer_targets<'a>(&'a self, tree: &'a Tree) -> Vec<&'a Arc<dyn Agent>> {
         let mut targets: Vec<&Arc<dyn Agent>> = self.sub_agents.iter().collect();
         let parent = tree.parent(&self.name).filter(|parent| parent.as_llm().is_some());
@@ -33,7 +34,7 @@ impl LlmAgent {
     }
 }
 
-/// How the model sees the tool.
+/// The declaration of the tool for the model.
 pub(super) fn declaration(targets: &[&Arc<dyn Agent>]) -> FunctionDeclaration {
     let names: Vec<&str> = targets.iter().map(|agent| agent.name()).collect();
     let parameters = json!({
@@ -50,7 +51,7 @@ pub(super) fn declaration(targets: &[&Arc<dyn Agent>]) -> FunctionDeclaration {
     }
 }
 
-/// What the model is told about it.
+/// The instruction about the tool for the model.
 pub(super) fn instruction(targets: &[&Arc<dyn Agent>]) -> String {
     let mut text = format!(
         "Other agents can answer too. If one of them fits the question better than you do, call `{TRANSFER}` with \

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -5,12 +6,13 @@ use serde_json::{Map, Value, json};
 use sessile_session::{Content, CreateSession, Event, MemoryStore, SessionService};
 use sessile_state::{Delta, Scope};
 
-use super::{Outer, Tool};
 use crate::agent::Agent;
-use crate::context::ToolContext;
+use crate::context::{Outer, ToolContext};
 use crate::error::ToolError;
 use crate::model::FunctionDeclaration;
-use crate::runner::{RunConfig, RunRequest, Runner};
+use crate::run_request::{RunConfig, RunRequest};
+use crate::runner::Runner;
+use crate::tool::Tool;
 
 /// An agent as a tool: another agent asks it and reads its answer.
 ///
@@ -28,7 +30,8 @@ impl AgentTool {
         Self { agent: Arc::new(agent), skip_summarization: false }
     }
 
-    /// Whose answer is the final one.
+    /// Makes the answer of the agent the final one: the model of the asking agent is not asked
+    /// again.
     #[must_use]
     pub fn skip_summarization(mut self) -> Self {
         self.skip_summarization = true;
@@ -107,16 +110,23 @@ impl AgentTool {
                 continue;
             }
             outer.take_over(&event)?;
-            let said = said(&event);
-            if !said.is_empty() {
-                answer = said;
+            let text = text_of(&event);
+            if !text.is_empty() {
+                answer = text;
             }
         }
         Ok(answer)
     }
 }
 
-fn said(event: &Event) -> String {
+/// The text of an event without thoughts.
+fn text_of(event: &Event) -> String {
     let parts = event.content.iter().flat_map(Content::parts).filter(|part| part.thought != Some(true));
     parts.filter_map(|part| part.text.as_deref()).collect::<Vec<_>>().join("\n")
+}
+
+impl fmt::Debug for AgentTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentTool").field("name", &self.agent.name()).finish_non_exhaustive()
+    }
 }

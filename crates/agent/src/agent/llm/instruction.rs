@@ -6,11 +6,11 @@ use sessile_artifact::as_text;
 use sessile_session::BoxError;
 use sessile_state::{PlaceholderKind, State, Template};
 
+use crate::catch_panic::catch_panic;
 use crate::context::ReadonlyContext;
 use crate::error::AgentError;
-use crate::guard::guarded;
 
-/// What a model is told.
+/// An instruction for a model.
 pub(super) enum Instruction {
     None,
     /// A text without placeholders, and its source.
@@ -64,7 +64,7 @@ impl Instruction {
                     hook: "the instruction provider",
                     source,
                 };
-                let text = guarded(async { provider(ctx.clone()).await }).await;
+                let text = catch_panic(async { provider(ctx.clone()).await }).await;
                 text.map_err(|panic| failed(format!("it panicked: {panic}").into()))?.map_err(failed)
             }
         }

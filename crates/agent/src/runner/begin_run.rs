@@ -1,4 +1,4 @@
-//! From a request to the agent that answers.
+//! Begins a run: from a request to the agent that answers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,27 +10,27 @@ use sessile_session::{
 };
 use tokio::sync::RwLock;
 
-use super::invocation::Invocation;
-use super::outlet::Outlet;
-use super::request::{RunConfig, RunRequest};
-use super::turn::{Busy, Turn};
-use super::{Inner, recover, run_agents};
+use super::run_agents::run_agents;
+use super::{Inner, recover};
 use crate::agent::Agent;
-use crate::context::{Frame, InvocationContext, ReadonlyContext};
+use crate::agent::tree::Tree;
+use crate::context::{Frame, Invocation, InvocationContext, ReadonlyContext};
 use crate::error::{AgentError, RunError};
+use crate::event_queue::EventQueue;
 use crate::history::{ABORTED, call_event, newest_first};
-use crate::tree::Tree;
+use crate::run_request::{RunConfig, RunRequest};
+use crate::turn::{Busy, Turn};
 
-/// So many events are read if no agent looks back on earlier turns: enough to see who answers, and
-/// what a run that was cut off left open.
+/// The number of events to read if no agent looks back on earlier turns: enough to find the agent
+/// that answers, and the calls that an interrupted run left open.
 const LAST_EVENTS: usize = 50;
 
 impl Inner {
-    pub(super) async fn start(
+    pub(super) async fn begin_run(
         self: Arc<Self>,
         key: Result<SessionKey, InvalidId>,
         request: RunRequest,
-        outlet: Arc<Outlet>,
+        queue: Arc<EventQueue>,
         turn: Arc<Turn>,
     ) -> Result<(), RunError> {
         let key = key.map_err(SessionError::from)?;
@@ -46,7 +46,7 @@ impl Inner {
             services: self.services.clone(),
             tree: self.tree.clone(),
             turn,
-            outlet,
+            queue,
             state: session.state().to_state(),
             session: Arc::new(RwLock::new(session)),
             whole: AtomicBool::new(whole),
@@ -96,7 +96,7 @@ impl Inner {
         Ok(run_agents(&ctx, agent).await?)
     }
 
-    /// Stores what the user says, unless it is there already because an invocation goes on.
+    /// Stores the message, unless it is stored already because an invocation is continued.
     async fn commit_message(
         &self,
         run: &Invocation,
@@ -108,12 +108,12 @@ impl Inner {
         let is_same = |other: &SessionEvent| {
             other.author == "user" && other.invocation_id == run.id && other.content == event.content
         };
-        let said =
+        let is_stored =
             goes_on && event.content.is_some() && run.session.read().await.events().iter().any(is_same);
-        if said && event.actions.state_delta.is_empty() {
+        if is_stored && event.actions.state_delta.is_empty() {
             return Ok(());
         }
-        if said {
+        if is_stored {
             event.content = None;
         }
         if run.config.yield_user_message {
@@ -126,8 +126,8 @@ impl Inner {
     }
 
     async fn load(&self, key: &SessionKey, config: &RunConfig) -> Result<(Session, bool), RunError> {
-        let wants_all = config.window == EventWindow::ALL;
-        let window = match wants_all && !self.tree.root().reads_history() {
+        let is_unlimited = config.window == EventWindow::ALL;
+        let window = match is_unlimited && !self.tree.root().reads_history() {
             true => EventWindow::last(LAST_EVENTS),
             false => config.window,
         };
@@ -136,7 +136,7 @@ impl Inner {
             Some(session) => session,
             None if self.auto_create => {
                 match sessions.create(CreateSession::new(key.app(), key.user()).with_id(key.id())).await {
-                    // Another process was faster; the session is there, which is what was wanted.
+                    // Another process created it in the meantime: use that session.
                     Err(SessionError::AlreadyExists { .. }) => {
                         let session = sessions.get(key, window).await?;
                         session.ok_or_else(|| SessionError::NotFound { key: key.clone() })?
@@ -208,7 +208,7 @@ fn invalid(reason: String) -> Ended {
     Ended::Refused(RunError::InvalidMessage { reason })
 }
 
-/// A message as the user's, if it is one that can be answered.
+/// The message with the role of the user, if it can be answered.
 fn checked(message: Content) -> Result<Content, RunError> {
     let invalid = |reason: &str| Err(RunError::InvalidMessage { reason: reason.to_owned() });
     let parts = message.parts();
@@ -230,7 +230,8 @@ fn response_ids(message: &Content) -> impl Iterator<Item = &str> {
     message.parts().iter().filter_map(|part| part.function_response.as_deref()?.id.as_deref())
 }
 
-/// The agent that goes on with a conversation: the one that spoke last, if it may keep the word.
+/// The agent that continues a conversation: the one that answered last, if it may
+/// continue the conversation.
 fn who_answers(tree: &Tree, events: &[SessionEvent]) -> Arc<dyn Agent> {
     let root = tree.root();
     for event in newest_first(events) {
@@ -238,7 +239,7 @@ fn who_answers(tree: &Tree, events: &[SessionEvent]) -> Arc<dyn Agent> {
             continue;
         }
         let handed_to = event.actions.transfer_to_agent.as_deref().and_then(|target| tree.find(target));
-        if let Some(target) = handed_to.filter(|target| keeps_the_word(tree, target)) {
+        if let Some(target) = handed_to.filter(|target| may_continue(tree, target)) {
             return target.clone();
         }
         if event.content.is_none() {
@@ -247,15 +248,16 @@ fn who_answers(tree: &Tree, events: &[SessionEvent]) -> Arc<dyn Agent> {
         if event.author == root.name() {
             return root.clone();
         }
-        if let Some(author) = tree.find(&event.author).filter(|author| keeps_the_word(tree, author)) {
+        if let Some(author) = tree.find(&event.author).filter(|author| may_continue(tree, author)) {
             return author.clone();
         }
     }
     root.clone()
 }
 
-/// Whether an agent can give the word back to all above it, and so may keep it.
-fn keeps_the_word(tree: &Tree, agent: &Arc<dyn Agent>) -> bool {
+/// Whether an agent may continue the conversation: it and all agents above it can transfer to their
+/// parents, so the conversation can leave it again.
+fn may_continue(tree: &Tree, agent: &Arc<dyn Agent>) -> bool {
     let mut agent = Some(agent);
     while let Some(here) = agent {
         if !here.as_llm().is_some_and(|llm| llm.may_transfer_to_parent()) {

@@ -1,4 +1,4 @@
-//! What is kept of an answer.
+//! Storing an answer under the output key, and checking it against the output schema.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use sessile_state::{Operation, Reducer, SharedValue};
 use super::LlmAgent;
 use crate::context::InvocationContext;
 use crate::error::AgentError;
-use crate::tool::schema_of;
+use crate::json_schema::schema_of;
 
 /// The shape of an answer.
 pub(super) struct OutputSchema {
@@ -19,7 +19,7 @@ pub(super) struct OutputSchema {
     check: Check,
 }
 
-/// Whether a text has the shape.
+/// Checks that a text has the shape.
 type Check = Arc<dyn Fn(&str) -> Result<(), serde_json::Error> + Send + Sync>;
 
 impl OutputSchema {

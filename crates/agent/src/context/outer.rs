@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use sessile_session::Event;
 use sessile_state::{Change, Reducers, Snapshot};
 
-use crate::context::ToolContext;
+use super::tool::ToolContext;
 use crate::error::ToolError;
 
 /// The tool call that a run is part of, if its agent is a tool.
@@ -13,16 +13,16 @@ use crate::error::ToolError;
 /// count in the session of the agent that asked.
 pub(crate) struct Outer {
     pub(crate) ctx: ToolContext,
-    /// The state that the copy was made of.
+    /// The state that was copied.
     copied: Snapshot,
     /// The keys that contexts of the run had read before they set or removed them.
     reads: Mutex<BTreeSet<String>>,
-    /// Events that tell what a transaction of the outer session has stored already.
+    /// Ids of events whose changes a transaction of the outer session has already stored.
     stored: Mutex<BTreeSet<String>>,
 }
 
 impl Outer {
-    pub(super) fn new(ctx: &ToolContext, copied: Snapshot) -> Self {
+    pub(crate) fn new(ctx: &ToolContext, copied: Snapshot) -> Self {
         Self { ctx: ctx.clone(), copied, reads: Mutex::default(), stored: Mutex::default() }
     }
 
@@ -40,7 +40,7 @@ impl Outer {
     /// operations: their results were computed from a copy of the state, and would overwrite what
     /// other sessions write. A key that was read before it was set counts as read by the tool, with
     /// the value that the copy had.
-    pub(super) fn take_over(&self, event: &Event) -> Result<(), ToolError> {
+    pub(crate) fn take_over(&self, event: &Event) -> Result<(), ToolError> {
         if !event.actions.artifact_delta.is_empty() {
             let artifacts = event.actions.artifact_delta.clone();
             self.ctx.with_actions(|actions| actions.artifact_delta.extend(artifacts));
@@ -62,7 +62,7 @@ impl Outer {
                 state.mark_read(key, self.copied.get_raw(key));
             }
         }
-        // What the run set was made an operation there, if a reducer wants that.
+        // Reducers were already applied in the run: what they cover arrives as operations.
         state.with_reducers(Reducers::new()).try_apply(&delta).map_err(ToolError::failed)
     }
 }

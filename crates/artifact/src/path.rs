@@ -1,4 +1,5 @@
-//! Where an artifact belongs, found from names that are hostile until checked.
+//! Where an artifact is. The names and ids that it is made from are untrusted input, and are
+//! checked here so that no path leads out of its owner's folder.
 
 use sessile_session::SessionKey;
 
@@ -23,7 +24,7 @@ const LONGEST_SEGMENT: usize = 255;
 /// Words with a meaning in the layout on disk. An id without slashes may be one of them.
 const LAYOUT: [&str; 5] = ["apps", "users", "sessions", "artifacts", VERSIONS];
 
-/// Whose artifacts.
+/// The owner of artifacts: a session or a user.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Owner {
     pub(crate) app: String,
@@ -32,12 +33,12 @@ pub(crate) struct Owner {
     pub(crate) session: Option<String>,
 }
 
-/// An artifact, by its owner and its path there. Two names of one artifact have one place.
+/// Where an artifact is: its owner and its path there. All names of an artifact give the same path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct ArtifactPath {
     pub(crate) owner: Owner,
-    /// At least one; none is empty, `.` or `..`, or holds a separator.
-    pub(crate) path: Vec<String>,
+    /// At least one segment. No segment is empty, `.` or `..`, or contains a separator.
+    pub(crate) segments: Vec<String>,
 }
 
 impl Owner {
@@ -50,12 +51,12 @@ impl Owner {
         })
     }
 
-    /// The user whose session this is.
+    /// The user of the session.
     pub(crate) fn user(self) -> Self {
         Self { session: None, ..self }
     }
 
-    /// As URIs write it: `apps/{app}/users/{user}[/sessions/{session}]/artifacts`.
+    /// Its path in URIs: `apps/{app}/users/{user}[/sessions/{session}]/artifacts`.
     pub(crate) fn path(&self) -> String {
         let Self { app, user, session } = self;
         match session {
@@ -71,23 +72,23 @@ impl Owner {
     }
 }
 
-impl Place {
+impl ArtifactPath {
     pub(crate) fn of(key: &ArtifactKey) -> Result<Self, ArtifactError> {
         let owner = Owner::session(&key.session)?;
         match key.name.strip_prefix(USER) {
-            Some(name) => Ok(Self { owner: owner.user(), path: path(&key.name, name)? }),
-            None => Ok(Self { owner, path: path(&key.name, &key.name)? }),
+            Some(name) => Ok(Self { owner: owner.user(), segments: segments(&key.name, name)? }),
+            None => Ok(Self { owner, segments: segments(&key.name, &key.name)? }),
         }
     }
 
     /// The last segment: the name of the file itself.
     pub(crate) fn file_name(&self) -> &str {
-        self.path.last().map_or("", String::as_str)
+        self.segments.last().map_or("", String::as_str)
     }
 }
 
 /// The segments of `name`, which is `full` without its prefix.
-fn path(full: &str, name: &str) -> Result<Vec<String>, ArtifactError> {
+fn segments(full: &str, name: &str) -> Result<Vec<String>, ArtifactError> {
     let refused = |reason: &str| {
         Err(ArtifactError::InvalidName { name: full.chars().take(100).collect(), reason: reason.to_owned() })
     };
@@ -121,18 +122,18 @@ fn path(full: &str, name: &str) -> Result<Vec<String>, ArtifactError> {
     Ok(segments)
 }
 
-/// Whether a file system could take the segment for this name.
+/// Whether a file system could treat the segment as this name, ignoring case or trailing dots.
 fn is_reserved(segment: &str, name: &str) -> bool {
     segment.trim_end_matches([' ', '.']).to_lowercase() == name
 }
 
-/// Whether it begins like `C:`.
+/// Whether it begins with a drive, such as `C:`.
 fn is_on_drive(name: &str) -> bool {
     matches!(name.as_bytes(), [letter, b':', ..] if letter.is_ascii_alphabetic())
 }
 
-/// Whether the parts of the key can be folders. They may hold slashes, as google-adk allows it, but
-/// no two users may come to share a folder.
+/// Checks that the parts of the key can be folders. They may contain slashes, as in google-adk, but
+/// no two users may share a folder.
 fn check_ids(key: &SessionKey) -> Result<(), ArtifactError> {
     for (what, id) in [("app name", key.app()), ("user id", key.user()), ("session id", key.id())] {
         let refused = |reason: &str| {

@@ -5,26 +5,26 @@ use sessile_state::{Delta, SharedValue};
 
 use crate::model::Streaming;
 
-/// What a runner is asked to do.
+/// A request to run an agent on a session.
 #[derive(Debug, Clone, Default)]
 pub struct RunRequest {
     /// The user.
     pub user: String,
     /// The session's id.
     pub session: String,
-    /// What the user says, or the answers to calls that wait for them. Without one, the agent goes
-    /// on from what is there.
+    /// The user's message, or the responses to calls that wait for them. Without one, the agent
+    /// continues from the stored events.
     pub message: Option<Content>,
     /// Changes of state, with their prefixes, committed with the message; `temp:` keys last as long
     /// as the run.
     pub state_delta: Delta,
     /// The values that the changes were computed from. If a guard refuses, the run does not begin.
     pub guards: Guards,
-    /// The invocation to go on with; a new one if it is left out.
+    /// The invocation to continue; by default, a new one begins.
     pub invocation_id: Option<String>,
-    /// The id of the invocation if it is a new one; one is made if it is left out.
+    /// The id of a new invocation; by default, it is generated.
     pub new_invocation_id: Option<String>,
-    /// How.
+    /// Streaming, limits and what agents look back on.
     pub config: RunConfig,
 }
 
@@ -91,15 +91,15 @@ impl RunRequest {
     }
 }
 
-/// How a run is done.
+/// The configuration of a run.
 #[derive(Debug, Clone)]
 pub struct RunConfig {
-    /// Whether answers come in pieces too.
+    /// Whether partial answers are streamed too.
     pub streaming: Streaming,
-    /// How often the models may be asked in one run; 0 is as often as they like.
+    /// The limit of model calls in one run; 0 means unlimited.
     pub max_llm_calls: u32,
-    /// Notes for every event of the run; an event's own notes come first. Those whose names begin
-    /// with `sessile:` or `__adk_internal_` mean something to the runtime, and reach no event.
+    /// Metadata for every event of the run; an event's own metadata takes precedence. Names that
+    /// begin with `sessile:` or `__adk_internal_` are reserved for the runtime, and are ignored.
     pub custom_metadata: BTreeMap<String, SharedValue>,
     /// The events that agents look back on.
     pub window: EventWindow,
@@ -122,14 +122,14 @@ impl Default for RunConfig {
     }
 }
 
-/// What happens when a session that is being run is run again.
+/// What happens when a session is run again during a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WhenBusy {
     /// The new run waits for its turn.
     #[default]
     Queue,
-    /// The new run is refused.
+    /// The new run is refused with [`RunError::Busy`](crate::RunError::Busy).
     Reject,
-    /// The runs before end where they are.
+    /// The earlier runs of the session are cancelled.
     CancelPrevious,
 }

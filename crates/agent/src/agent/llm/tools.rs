@@ -12,18 +12,18 @@ use super::LlmAgent;
 use super::answers::{Answer, Answers};
 use super::step::Next;
 use super::transfer::{AGENT_NAME, TRANSFER};
-use crate::callback::{BeforeTool, ToolCall};
+use crate::agent::callback::call_guarded;
+use crate::agent::callback::{BeforeTool, ToolCall};
+use crate::catch_panic::catch_panic;
 use crate::context::{InvocationContext, ToolContext};
 use crate::error::{AgentError, ToolError, untold};
-use crate::guard::guarded;
-use crate::runner::call_guarded;
 use crate::tool::Tool;
 
-/// What came of a call.
+/// The outcome of a call.
 struct Called {
     name: String,
     id: String,
-    /// None: it will come later.
+    /// `None`: it will come later.
     response: Option<BTreeMap<String, SharedValue>>,
     ctx: ToolContext,
     /// What ends the run, after the response is stored.
@@ -42,7 +42,7 @@ impl LlmAgent {
         self.tools.iter().find(|tool| tool.name() == name)
     }
 
-    /// Runs the calls of an event side by side, and commits their responses and changes in one
+    /// Runs the calls of an event concurrently, and commits their responses and changes in one
     /// event.
     pub(super) async fn call_tools(
         &self,
@@ -130,6 +130,7 @@ impl LlmAgent {
         for callback in &self.llm_callbacks.before_tool {
             let decides = async { callback((tool_ctx.clone(), call.clone())).await };
             match call_guarded(ctx, "before_tool", decides).await? {
+                BeforeTool::Continue => {}
                 BeforeTool::Call(args) => call.args = args,
                 BeforeTool::Answer(value) => {
                     result = Some(value);
@@ -142,7 +143,7 @@ impl LlmAgent {
         let seen = watched.then(|| Arc::new(call.clone()));
         if result.is_none() {
             let ToolCall { tool, args } = call;
-            let outcome = match guarded(tool.call(args, tool_ctx)).await {
+            let outcome = match catch_panic(tool.call(args, tool_ctx)).await {
                 Ok(outcome) => outcome,
                 Err(message) => Err(ToolError::Panicked { tool: tool.name().to_owned(), message }),
             };
@@ -192,7 +193,7 @@ impl LlmAgent {
         Ok(None)
     }
 
-    /// Names the agent that goes on; one that may not is an error that ends the run.
+    /// Transfers to the agent that the call names. If that is not allowed, the error ends the run.
     fn transfer(
         &self,
         ctx: &InvocationContext,

@@ -7,7 +7,7 @@ use sessile_session::{Compaction, Content, Event, FunctionResponse, Part, Sessio
 
 use crate::history::{is_long_running, newest_first};
 
-/// Who reads, and how much.
+/// The agent that reads, and how much it reads.
 pub(super) struct Reader<'a> {
     pub(super) agent: &'a str,
     pub(super) branch: Option<&'a str>,
@@ -15,7 +15,7 @@ pub(super) struct Reader<'a> {
     pub(super) thoughts_of_others: bool,
 }
 
-/// An event or a summary, in its place.
+/// An entry of the conversation.
 enum Said<'a> {
     Event(&'a Event),
     Other(Content),
@@ -23,13 +23,13 @@ enum Said<'a> {
 }
 
 impl Reader<'_> {
-    /// What the agent reads of the events, oldest first.
+    /// The contents that the agent reads, oldest first.
     pub(super) fn contents(&self, events: &[SessionEvent]) -> Vec<Content> {
         let said = self.said(events);
         with_responses(said)
     }
 
-    /// The events that the agent sees, and summaries in the place of those that they stand for.
+    /// The events that the agent sees, and summaries instead of the events that they cover.
     fn said<'a>(&self, events: &'a [SessionEvent]) -> Vec<Said<'a>> {
         let mut said = Vec::new();
         let mut summaries: Vec<Summary<'a>> = Vec::new();
@@ -61,8 +61,8 @@ impl Reader<'_> {
         said
     }
 
-    /// Whether what this agent answers begins with the event: someone else speaks, and it is
-    /// neither a tool's result nor a transfer.
+    /// Whether the turn that this agent answers begins with the event: it is by the user or another
+    /// agent, and neither a tool's result nor a transfer.
     fn begins(&self, event: &Event) -> bool {
         event.author != self.agent
             && event.function_responses().next().is_none()
@@ -83,7 +83,7 @@ impl Reader<'_> {
             && !is_protocol(event)
     }
 
-    /// What another agent said and did, told as the user would.
+    /// What another agent said and did, as a content of the user.
     fn quoted(&self, event: &Event) -> Option<Content> {
         let mut parts = vec![Part::text("For your information, this is what another agent said and did:")];
         let author = &event.author;
@@ -158,7 +158,7 @@ fn is_protocol(event: &Event) -> bool {
 struct Summary<'a> {
     start: f64,
     end: f64,
-    /// Until it has found its place.
+    /// Taken when the summary is put into the conversation.
     content: Option<&'a Content>,
 }
 
@@ -177,9 +177,8 @@ impl<'a> Summary<'a> {
     }
 }
 
-/// Puts the newest response to each call right behind it. Responses without a call are left out,
-/// and so are calls without a response, unless it takes long or cannot be told because they have no
-/// id.
+/// Puts the newest response to each call directly after it. Responses without a call are left out,
+/// and so are calls without a response, unless the tool is long-running or the call has no id.
 fn with_responses(said: Vec<Said<'_>>) -> Vec<Content> {
     let mut responses: HashMap<&str, &FunctionResponse> = HashMap::new();
     for event in said.iter().filter_map(Said::event) {

@@ -6,8 +6,8 @@ use std::panic::AssertUnwindSafe;
 use futures_util::FutureExt;
 
 /// Runs code of the application; if it panics, the message is the error. What it was changing is
-/// dropped with it or behind locks that do not care, so nothing half done is seen.
-pub(crate) async fn guarded<T>(code: impl Future<Output = T>) -> Result<T, String> {
+/// dropped with it or is behind locks that ignore poisoning, so no other code sees it half done.
+pub(crate) async fn catch_panic<T>(code: impl Future<Output = T>) -> Result<T, String> {
     AssertUnwindSafe(code).catch_unwind().await.map_err(|panic| message(&*panic))
 }
 
