@@ -9,6 +9,7 @@ mod memory;
 mod operations;
 
 use std::any::Any;
+use std::fmt;
 use std::io::BufRead;
 use std::sync::Arc;
 
@@ -25,6 +26,12 @@ pub struct Reading {
     pub held: Box<dyn Any + Send>,
     /// Its size as JSON, computed only if it is asked for.
     pub json_bytes: Box<dyn Fn() -> usize + Send>,
+}
+
+impl fmt::Debug for Reading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reading").field("events", &self.events).finish_non_exhaustive()
+    }
 }
 
 /// What an event changes.
