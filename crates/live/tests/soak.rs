@@ -12,7 +12,7 @@ use sessile_live::{
     KeyWatch, Live, LiveEvent, LiveTool, LiveToolContext, Pattern, Phase, Platform, Script, ScriptedServer,
     WebSocket,
 };
-use sessile_session::{EventWindow, Expect, MemoryStore, SessionKey, SessionService};
+use sessile_session::{EventWindow, MemoryStore, SessionKey, SessionService};
 use tokio::task::JoinSet;
 
 fn number(variable: &str, default: usize) -> usize {
@@ -104,7 +104,7 @@ async fn talk(number: usize, turns: usize, url: String, service: SessionService)
     assert_eq!(stored.state().get::<usize>("count"), Some(turns));
     assert_eq!(stored.state().get::<usize>("live:turn_count"), Some(turns));
     assert!(stored.events().len() >= turns * 4);
-    service.delete(&key, Expect::default()).await.unwrap();
+    service.delete(&key).await.unwrap();
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sessile_conformance::tables;
 use sessile_postgres::{PostgresOptions, PostgresSchema, PostgresStore};
 use sessile_session::{
-    ChangeWindow, CreateSession, Event, EventActions, EventWindow, Expect, ScopeKey, Session, SessionError,
+    ChangeWindow, CreateSession, Event, EventActions, EventWindow, ScopeKey, Session, SessionError,
     SessionKey, SessionService,
 };
 use support::{connect, new_schema, server, sql};
@@ -373,7 +373,7 @@ async fn ids_that_only_google_adk_takes_do_not_hide_other_sessions() {
     for session in &all[..2] {
         let read = service.get(session.key(), EventWindow::ALL).await.unwrap().unwrap();
         assert_eq!(read.key(), session.key());
-        assert!(service.delete(session.key(), Expect::default()).await.unwrap());
+        assert!(service.delete(session.key()).await.unwrap());
     }
 }
 

@@ -9,7 +9,7 @@ mod model;
 use serde_json::json;
 use sessile::model::reply;
 use sessile::postgres::PostgresStore;
-use sessile::{CreateSession, EventWindow, Expect, LlmAgent, RunRequest, Runner, SessionKey, SessionService};
+use sessile::{CreateSession, EventWindow, LlmAgent, RunRequest, Runner, SessionKey, SessionService};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -18,7 +18,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The example may have run before in this database.
     for (player, id) in [("alice", "001"), ("alice", "002"), ("bob", "003")] {
         let key = SessionKey::new("game_app", format!("player_{player}"), &format!("game_session_{id}"))?;
-        sessions.delete(&key, Expect::default()).await?;
+        sessions.delete(&key).await?;
     }
     // Shared state can be written without a session.
     let settings = [("max_level", json!(100)), ("leaderboard_enabled", json!(true))];

@@ -5,7 +5,7 @@
 
 use serde_json::json;
 use sessile::postgres::PostgresStore;
-use sessile::{CreateSession, Event, EventActions, Expect, SessionKey, SessionService};
+use sessile::{CreateSession, Event, EventActions, SessionKey, SessionService};
 use tokio_postgres::NoTls;
 
 /// Keys may be written with their prefix, as here, or without it, as google-adk stores them: both
@@ -27,7 +27,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let url = std::env::var("DATABASE_URL").map_err(|_| "set DATABASE_URL to a PostgreSQL database")?;
     let sessions = SessionService::new(PostgresStore::connect_url(&url).await?); // makes the tables
     let key = SessionKey::new("my_app", "user_001", "session_123")?;
-    sessions.delete(&key, Expect::default()).await?; // the example may have run before
+    sessions.delete(&key).await?; // the example may have run before
 
     let (client, connection) = tokio_postgres::connect(&url, NoTls).await?;
     tokio::spawn(connection);

@@ -13,7 +13,7 @@ use sessile_agent::{
 };
 use sessile_postgres::PostgresStore;
 use sessile_session::{
-    BoxError, CreateSession, Event, EventActions, EventWindow, Expect, MemoryStore, SessionError, SessionKey,
+    BoxError, CreateSession, Event, EventActions, EventWindow, MemoryStore, SessionError, SessionKey,
     SessionService,
 };
 use sessile_sqlite::SqliteStore;
@@ -629,7 +629,7 @@ async fn a_run_does_not_go_on_in_a_session_that_was_deleted_and_created_again() 
         let others = others.clone();
         async move {
             ctx.state().try_add("n", 1)?;
-            others.delete(&key(), Expect::default()).await?;
+            others.delete(&key()).await?;
             others.create(CreateSession::new("app", "ada").with_id("s1")).await?;
             Ok::<_, BoxError>(())
         }

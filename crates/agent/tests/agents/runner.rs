@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use sessile_agent::{CallbackContext, LlmAgent, RunConfig, RunError, RunRequest, Runner, Streaming};
-use sessile_session::{Content, Expect, MemoryStore, REMOVED, SessionError, SessionService};
+use sessile_session::{Content, MemoryStore, REMOVED, SessionError, SessionService};
 use sessile_state::{Delta, SharedValue};
 
 use crate::support::*;
@@ -238,7 +238,7 @@ async fn a_session_that_is_deleted_meanwhile_is_an_error() {
         .before_agent(move |_: CallbackContext| {
             let others = others.clone();
             async move {
-                others.delete(&key(), Expect::default()).await?;
+                others.delete(&key()).await?;
                 Ok(None)
             }
         })

@@ -7,8 +7,8 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::json;
 use sessile_session::{
-    Content, CreateSession, Event, EventActions, EventWindow, Expect, Ids, ListSessions, RandomIds,
-    SessionKey, SessionService,
+    Content, CreateSession, Event, EventActions, EventWindow, Ids, ListSessions, RandomIds, SessionKey,
+    SessionService,
 };
 use tokio::task::JoinSet;
 
@@ -167,7 +167,7 @@ impl Run {
     async fn clean(&self) -> anyhow::Result<()> {
         for id in 0..self.tasks.max(PAGE) {
             self.service
-                .delete(&self.key(id), Expect::default())
+                .delete(&self.key(id))
                 .await
                 .context("cannot delete the sessions of the benchmark")?;
         }

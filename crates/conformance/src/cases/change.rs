@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
-use sessile_session::{Append, Event, EventWindow, Expect, SessionError, SessionService};
+use sessile_session::{Append, Event, EventWindow, SessionError, SessionService};
 
 use super::{
     cases, changing, concurrency::at_once, create, empty, everything, ids_of, key, named, saying, session,
@@ -236,7 +236,7 @@ async fn of_a_missing_session_is_not_found(service: SessionService) {
 async fn of_a_session_that_is_deleted_meanwhile_is_not_found(service: SessionService) {
     let made = session(&service, "s", empty()).await;
     let delayed = delayed(&service, |other| async move {
-        other.delete(&key("s"), Expect::default()).await.unwrap();
+        other.delete(&key("s")).await.unwrap();
     });
     let append = Append::new(setting(json!({"app:a": 1})));
     let missing = delayed.change(made.key(), append, EventWindow::ALL).await;
@@ -250,7 +250,7 @@ async fn of_a_session_that_is_replaced_meanwhile_tells_of_the_new_one(service: S
         service.append_to(made.key(), timed(event)).await.unwrap();
     }
     let delayed = delayed(&service, |other| async move {
-        other.delete(&key("s"), Expect::default()).await.unwrap();
+        other.delete(&key("s")).await.unwrap();
         session(&other, "s", json!({"who": "new"})).await;
         other.append_to(&key("s"), saying("new1", "x")).await.unwrap();
     });

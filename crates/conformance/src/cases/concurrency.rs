@@ -149,7 +149,7 @@ async fn appends_and_deletes_do_not_leave_remains(service: SessionService) {
             let (service, key) = (service.clone(), made.key().clone());
             async move {
                 match n {
-                    0 => drop(service.delete(&key, Expect::default()).await.unwrap()),
+                    0 => drop(service.delete(&key).await.unwrap()),
                     _ => match service.append_to(&key, setting(json!({"a": n}))).await {
                         Ok(_) | Err(SessionError::NotFound { .. }) => {}
                         Err(other) => panic!("{other}"),
@@ -158,14 +158,14 @@ async fn appends_and_deletes_do_not_leave_remains(service: SessionService) {
             }
         })
         .await;
-        service.delete(made.key(), Expect::default()).await.unwrap();
+        service.delete(made.key()).await.unwrap();
         let again = session(&service, "s", empty()).await;
         assert_eq!(
             (again.version(), stored(&service, again.key()).await.events().len()),
             (0, 0),
             "round {round}"
         );
-        service.delete(again.key(), Expect::default()).await.unwrap();
+        service.delete(again.key()).await.unwrap();
     }
 }
 

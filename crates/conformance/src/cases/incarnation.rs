@@ -25,7 +25,7 @@ cases!(
 
 /// Deletes the session and creates it again, with the same state and as many events.
 async fn replace(service: &SessionService, old: &Session) -> Session {
-    assert!(service.delete(old.key(), Expect::default()).await.unwrap());
+    assert!(service.delete(old.key()).await.unwrap());
     let mut new = session(service, old.key().id(), empty()).await;
     for n in 0..old.version() {
         service.append(&mut new, saying(&format!("new{n}"), "x")).await.unwrap();
@@ -93,7 +93,7 @@ async fn an_old_session_in_hand_is_replaced(service: SessionService) {
         }
         let read = stored(&service, new.key()).await;
         assert_eq!((read.version(), state_of(&read)), (events, empty()));
-        service.delete(new.key(), Expect::default()).await.unwrap();
+        service.delete(new.key()).await.unwrap();
     }
 }
 
@@ -123,13 +123,13 @@ async fn an_old_expectation_does_not_delete(service: SessionService) {
         Expect::session(old.incarnation(), old.version()),
         Expect { incarnation: Some(old.incarnation()), ..Expect::default() },
     ] {
-        assert!(is_replaced(service.delete(new.key(), expect).await), "{expect:?}");
+        assert!(is_replaced(service.delete_expecting(new.key(), expect).await), "{expect:?}");
     }
     let wrong = Expect::session(new.incarnation(), 5);
-    let refused = service.delete(new.key(), wrong).await;
+    let refused = service.delete_expecting(new.key(), wrong).await;
     assert!(matches!(refused, Err(SessionError::Conflict { expected: 5, actual: 1, .. })));
-    assert!(service.delete(new.key(), Expect::session(new.incarnation(), 1)).await.unwrap());
-    assert!(!service.delete(new.key(), Expect::session(new.incarnation(), 1)).await.unwrap());
+    assert!(service.delete_expecting(new.key(), Expect::session(new.incarnation(), 1)).await.unwrap());
+    assert!(!service.delete_expecting(new.key(), Expect::session(new.incarnation(), 1)).await.unwrap());
 }
 
 async fn a_prepared_rewind_is_not_made_in_another_session(service: SessionService) {
@@ -178,7 +178,7 @@ async fn an_event_of_the_old_session_is_not_known_in_the_new_one(service: Sessio
     let mut old = session(&service, "s", empty()).await;
     let event = saying("e1", "x");
     service.append(&mut old, event.clone()).await.unwrap();
-    service.delete(old.key(), Expect::default()).await.unwrap();
+    service.delete(old.key()).await.unwrap();
     let new = service.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
     assert!(is_replaced(service.append_with(&mut old, event.clone(), OnConflict::Merge).await));
     let answer = service.append_answering(new.key(), Append::new(event)).await.unwrap();
@@ -195,7 +195,7 @@ async fn a_transaction_that_meets_another_session_begins_again(service: SessionS
         let other = other.clone();
         async move {
             if first {
-                other.delete(&key("s"), Expect::default()).await?;
+                other.delete(&key("s")).await?;
                 other
                     .create(CreateSession::new("shop", "ada").with_id("s").with_state(json!({"who": "new"})))
                     .await?;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use sessile_session::{
-    ChangeWindow, ChangedBy, Clock, Expect, Guards, HistoryPage, OnOverwrite, ScopeChange, ScopeKey,
-    ScopeWatch, SessionError, SessionService, StateMap, StateWrite, Version,
+    ChangeWindow, ChangedBy, Clock, Guards, HistoryPage, OnOverwrite, ScopeChange, ScopeKey, ScopeWatch,
+    SessionError, SessionService, StateMap, StateWrite, Version,
 };
 
 use super::{
@@ -80,7 +80,7 @@ async fn names_who_set_a_key_also_after_the_session_was_deleted(service: Session
     session(&service, "s", json!({"user:points": 0})).await;
     let event = named("e1", setting(json!({"user:points": 1000, "app:record": 1000})));
     service.append_to(&key("s"), event).await.unwrap();
-    service.delete(&key("s"), Expect::default()).await.unwrap();
+    service.delete(&key("s")).await.unwrap();
     for (scope, name) in [(user_scope(), "points"), (app_scope(), "record")] {
         let found = service.scope_history(&scope, Some(name), HistoryPage::default()).await.unwrap();
         let ChangedBy::Event { user, session, event, author } = &found.changes[0].by else {

@@ -1,6 +1,6 @@
 use serde_json::json;
 use sessile_session::{
-    Address, EventWindow, Expect, RestoreSession, ScopeKey, SessionError, SessionKey, SessionService,
+    Address, EventWindow, RestoreSession, ScopeKey, SessionError, SessionKey, SessionService,
 };
 use sessile_state::Delta;
 
@@ -73,7 +73,7 @@ async fn addresses_are_all_that_is_stored_each_once(service: SessionService) {
 async fn what_is_deleted_has_no_address(service: SessionService) {
     session(&service, "a", empty()).await;
     session(&service, "b", empty()).await;
-    service.delete(&key("a"), Expect::default()).await.unwrap();
+    service.delete(&key("a")).await.unwrap();
     assert_eq!(walk(&service, 10).await, [Address::Session(key("b"))]);
 }
 

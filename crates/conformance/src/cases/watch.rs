@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use sessile_session::{Expect, SessionService, Watch};
+use sessile_session::{SessionService, Watch};
 
 use super::{cases, empty, saying, session, setting};
 
@@ -58,7 +58,7 @@ async fn ends_when_the_session_is_deleted(service: SessionService) {
     let made = session(&service, "s", empty()).await;
     let mut watch = service.watch(made.key(), 0);
     let key = made.key().clone();
-    let deleter = tokio::spawn(async move { service.delete(&key, Expect::default()).await });
+    let deleter = tokio::spawn(async move { service.delete(&key).await });
     assert_eq!(next(&mut watch).await, None);
     assert!(deleter.await.unwrap().unwrap());
 }

@@ -1,7 +1,7 @@
 //! Both write to one session in turns.
 
 use serde_json::{Value, json};
-use sessile_session::{CreateSession, EventWindow, Expect, ListSessions};
+use sessile_session::{CreateSession, EventWindow, ListSessions};
 
 use crate::python::place;
 use crate::{Both, Database, Outcome, ids, in_every_database, key, python_setting, setting};
@@ -95,7 +95,7 @@ async fn a_session_that_one_deletes_is_gone_for_the_other(mut both: Both) -> Out
         both.rust.append_to(&key(id), setting("r", json!({"a": 1, "user:kept": 1}))).await?;
         both.python.append(id, python_setting("p", json!({"b": 1})));
     }
-    assert!(both.rust.delete(&key("s"), Expect::default()).await?);
+    assert!(both.rust.delete(&key("s")).await?);
     assert!(both.python.ask("get", place("s"))["session"].is_null());
     both.python.ask("delete", place("theirs"));
     assert!(both.rust.get(&key("theirs"), EventWindow::ALL).await?.is_none());

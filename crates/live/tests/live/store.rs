@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sessile_conformance::{Between, Call};
 use sessile_live::{LiveEvent, LiveTool, LiveToolContext, Phase, PhaseTrigger, Scheduling, Script};
 use sessile_session::{
-    BoxError, Commit, CreateSession, Event, EventActions, EventWindow, Expect, MemoryStore, OnOverwrite,
+    BoxError, Commit, CreateSession, Event, EventActions, EventWindow, MemoryStore, OnOverwrite,
     SessionError, SessionKey, SessionService,
 };
 use sessile_sqlite::SqliteStore;
@@ -302,7 +302,7 @@ scenarios! {
         session.state().set("own", 1);
         session.handle.send_text("one").await.unwrap();
         session.turn().await;
-        service.delete(&key(), Expect::default()).await.unwrap();
+        service.delete(&key()).await.unwrap();
         let new = CreateSession::new("desk", "ada").with_id("s1").with_state([("new", json!(1))]);
         service.create(new).await.unwrap();
         for text in ["two", "three"] {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sessile_postgres::PostgresStore;
 use sessile_session::{
-    ChangeWindow, CreateSession, Event, EventActions, EventWindow, Expect, ScopeKey, Session, SessionError,
+    ChangeWindow, CreateSession, Event, EventActions, EventWindow, ScopeKey, Session, SessionError,
     SessionKey, SessionService, StateWrite,
 };
 use sessile_state::Delta;
@@ -53,7 +53,7 @@ async fn a_server_that_went_away_is_used_again_when_it_is_back() {
         service.get(&key("s"), EventWindow::ALL).await.map(drop).unwrap_err(),
         service.append_to(&key("s"), event("e2", json!({}))).await.map(drop).unwrap_err(),
         service.create(CreateSession::new("shop", "ada")).await.map(drop).unwrap_err(),
-        service.delete(&key("s"), Expect::default()).await.map(drop).unwrap_err(),
+        service.delete(&key("s")).await.map(drop).unwrap_err(),
         service.app_state("shop").await.map(drop).unwrap_err(),
     ] {
         assert!(matches!(error, SessionError::Unavailable { .. }), "nothing was done: {error:?}");
@@ -100,7 +100,7 @@ async fn a_commit_whose_answer_is_lost_is_done_once() {
         service.create(CreateSession::new("shop", "ada").with_id(id)).await.unwrap();
     }
     service.append_to(&key("s"), event("e1", json!({"app:n": 1}))).await.unwrap();
-    service.delete(&key("none"), Expect::default()).await.unwrap();
+    service.delete(&key("none")).await.unwrap();
     let n = |value: i32| Delta::from_iter([("n", json!(value))]);
     service.write_app_state("shop", &n(2)).await.unwrap();
 
@@ -159,10 +159,10 @@ async fn what_cannot_be_repeated_or_gets_no_answer_is_reported_as_in_doubt() {
     let service = service(&url).await;
     let create = |id: &str| CreateSession::new("shop", "ada").with_id(id);
     service.create(create("doubtful")).await.unwrap();
-    service.delete(&key("none"), Expect::default()).await.unwrap();
+    service.delete(&key("none")).await.unwrap();
     proxy.lose_the_next_answer();
-    assert_in_doubt(service.delete(&key("doubtful"), Expect::default()).await, "delete it again");
-    assert!(!service.delete(&key("doubtful"), Expect::default()).await.unwrap());
+    assert_in_doubt(service.delete(&key("doubtful")).await, "delete it again");
+    assert!(!service.delete(&key("doubtful")).await.unwrap());
 
     service.create(create("s")).await.unwrap();
     proxy.lose_all_answers_after(0);

@@ -223,9 +223,18 @@ impl SessionService {
     ///
     /// # Errors
     ///
+    /// The store's own errors.
+    pub async fn delete(&self, key: &SessionKey) -> Result<bool, SessionError> {
+        self.delete_expecting(key, Expect::default()).await
+    }
+
+    /// [`delete`](Self::delete), if the session is the one that the caller expects.
+    ///
+    /// # Errors
+    ///
     /// [`SessionError::Replaced`] or [`SessionError::Conflict`] if the session is not the expected
     /// one.
-    pub async fn delete(&self, key: &SessionKey, expect: Expect) -> Result<bool, SessionError> {
+    pub async fn delete_expecting(&self, key: &SessionKey, expect: Expect) -> Result<bool, SessionError> {
         let deleted = self.store.delete(key, expect).await?;
         self.watchers.sessions.notify(|| key);
         Ok(deleted)

@@ -185,7 +185,7 @@ async fn a_refused_write_of_shared_state_or_creation_leaves_its_neighbours_as_th
                     .await
                     .map(drop),
                 _ => service
-                    .delete(&key("taken"), Expect { session: Some(9), ..Expect::default() })
+                    .delete_expecting(&key("taken"), Expect { session: Some(9), ..Expect::default() })
                     .await
                     .map(drop),
             };
@@ -232,7 +232,7 @@ async fn writes_see_earlier_writes_of_the_same_batch() {
             })
         };
         let delete_it = |service: SessionService, _: CreateSession, _: Event| -> Call {
-            Box::pin(async move { Ok(service.delete(&key("s"), Expect::default()).await?.to_string()) })
+            Box::pin(async move { Ok(service.delete(&key("s")).await?.to_string()) })
         };
         let calls = vec![
             call(append_it),

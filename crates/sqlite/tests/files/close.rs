@@ -5,8 +5,7 @@ use std::pin::Pin;
 
 use serde_json::json;
 use sessile_session::{
-    ChangeWindow, CreateSession, EventWindow, Expect, ListSessions, ScopeKey, SessionError, SessionService,
-    Store,
+    ChangeWindow, CreateSession, EventWindow, ListSessions, ScopeKey, SessionError, SessionService, Store,
 };
 
 use crate::support::{new_file, new_v1_file, open, sql};
@@ -78,7 +77,7 @@ async fn every_call_after_it_says_that_the_store_is_closed() {
         service.create(CreateSession::new("shop", "ada")).await.map(drop),
         service.get(&key("s"), EventWindow::ALL).await.map(drop),
         service.list(&list).await.map(drop),
-        service.delete(&key("s"), Expect::default()).await.map(drop),
+        service.delete(&key("s")).await.map(drop),
         service.append(&mut session, setting(json!({"a": 1}))).await.map(drop),
         service.scope_state(&scope).await.map(drop),
         service.write_app_state("shop", json!({"a": 1})).await.map(drop),

@@ -5,8 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use sessile_conformance::tables;
 use sessile_session::{
-    Append, ChangeWindow, CreateSession, EventWindow, Expect, ListSessions, OnConflict, ScopeKey,
-    SessionError,
+    Append, ChangeWindow, CreateSession, EventWindow, ListSessions, OnConflict, ScopeKey, SessionError,
 };
 
 use crate::support::{new_file, new_v1_file, sql};
@@ -100,7 +99,7 @@ async fn ids_that_only_google_adk_takes_do_not_hide_other_sessions() {
     for session in &all.sessions[..2] {
         let read = service.get(session.key(), EventWindow::ALL).await.unwrap().unwrap();
         assert_eq!(read.key(), session.key());
-        assert!(service.delete(session.key(), Expect::default()).await.unwrap());
+        assert!(service.delete(session.key()).await.unwrap());
     }
 }
 
@@ -203,7 +202,7 @@ async fn a_session_that_others_made_again_is_another_one() {
         let read = stored(&service, "s").await;
         assert_eq!((read.version(), ours), (3, Some(3)), "it goes on after the event that was left over");
         assert!(read.events().iter().map(|event| event.version).eq(1..=3));
-        assert!(service.delete(&key("s"), Expect::default()).await.unwrap());
+        assert!(service.delete(&key("s")).await.unwrap());
         assert_eq!(value::<i64>(&path, "SELECT count(*) FROM events"), 0);
     }
 }
@@ -363,7 +362,7 @@ async fn without_the_foreign_key_events_go_with_their_session_all_the_same() {
         service.create(CreateSession::new("shop", "ada").with_id(id)).await.unwrap();
         service.append_to(&key(id), setting(json!({"a": 1}))).await.unwrap();
     }
-    assert!(service.delete(&key("s"), Expect::default()).await.unwrap());
+    assert!(service.delete(&key("s")).await.unwrap());
     let left: String = value(&path, "SELECT group_concat(session_id) FROM events");
     assert_eq!(left, "other");
 }

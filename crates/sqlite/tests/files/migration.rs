@@ -105,7 +105,7 @@ async fn a_file_of_version_1_is_migrated_with_its_data() {
         assert_eq!(changes.iter().map(|change| change.version).collect::<Vec<_>>(), [8]);
 
         // One that is made again under the address of a session from before is another one.
-        assert!(service.delete(&key("s"), session.versions()).await.unwrap());
+        assert!(service.delete_expecting(&key("s"), session.versions()).await.unwrap());
         service.create(CreateSession::new("shop", "ada").with_id("s")).await.unwrap();
         let replaced = service.append_with(&mut session, setting(json!({"b": 2})), OnConflict::Merge).await;
         assert!(matches!(replaced, Err(SessionError::Replaced { .. })), "{replaced:?}");

@@ -93,7 +93,7 @@ impl Sweep {
 /// Deletes a session, unless it was changed or replaced since it was listed.
 async fn delete(service: &SessionService, session: &Session) -> anyhow::Result<bool> {
     let expect = Expect::session(session.incarnation(), session.version());
-    match service.delete(session.key(), expect).await {
+    match service.delete_expecting(session.key(), expect).await {
         Ok(deleted) => Ok(deleted),
         Err(SessionError::Conflict { .. } | SessionError::Replaced { .. }) => Ok(false),
         Err(error) => Err(error.into()),

@@ -29,7 +29,7 @@ impl Delete {
     async fn work(&self, service: &SessionService) -> anyhow::Result<()> {
         let key = self.session.key();
         let expect = Expect { session: self.if_version, ..Expect::default() };
-        if !service.delete(&key, expect).await? {
+        if !service.delete_expecting(&key, expect).await? {
             return Err(SessionError::NotFound { key }.into());
         }
         say(format_args!("deleted {key}"));

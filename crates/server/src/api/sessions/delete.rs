@@ -20,7 +20,7 @@ pub(crate) async fn delete(
 ) -> Result<Response, ApiError> {
     let expect = if_match.session(&shared.sessions, &key).await?;
     let advice = "read the session to see whether it is there; deleting it again does no harm if it is not";
-    if shared.sessions.delete(&key, expect).await.map_err(advising(advice))? {
+    if shared.sessions.delete_expecting(&key, expect).await.map_err(advising(advice))? {
         tracing::info!(session = %key, "deleted session");
     }
     response::json(&())
