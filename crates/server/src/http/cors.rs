@@ -4,7 +4,7 @@ use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::response::Response;
 use tower_http::cors::{AllowHeaders, AllowMethods, AllowOrigin, CorsLayer};
 
-use super::response::UPDATE_TIME;
+use super::response::{OVERWROTE, UNREADABLE, UPDATE_TIME};
 use super::state::HttpState;
 
 /// The CORS layer, for pages of the allowed origins; `None` if no origin is allowed. Then
@@ -22,7 +22,15 @@ pub(crate) fn layer(http: &HttpState) -> Option<CorsLayer> {
         .allow_credentials(true)
         .allow_methods(AllowMethods::mirror_request())
         .allow_headers(AllowHeaders::mirror_request())
-        .expose_headers([ETAG, LINK, LOCATION, UPDATE_TIME, HeaderName::from_static("x-request-id")]);
+        .expose_headers([
+            ETAG,
+            LINK,
+            LOCATION,
+            UPDATE_TIME,
+            OVERWROTE,
+            UNREADABLE,
+            HeaderName::from_static("x-request-id"),
+        ]);
     Some(layer)
 }
 

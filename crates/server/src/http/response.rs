@@ -13,6 +13,11 @@ use super::redact::redacted;
 /// The header with the time of the session's last change, in Unix seconds. It accompanies an
 /// appended event, because it is not part of the event.
 pub(crate) const UPDATE_TIME: HeaderName = HeaderName::from_static("sessile-last-update-time");
+/// The header with what a write of shared state with `onOverwrite: report` overwrote.
+pub(crate) const OVERWROTE: HeaderName = HeaderName::from_static("sessile-overwrote");
+/// The header with the number of sessions that were left out of a list because they cannot be
+/// read. The log has their keys and the reasons.
+pub(crate) const UNREADABLE: HeaderName = HeaderName::from_static("sessile-unreadable");
 
 /// The initial capacity of a response, in bytes: enough for an event, and small enough that the
 /// allocator has it in its cache.

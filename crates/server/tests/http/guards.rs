@@ -50,7 +50,9 @@ async fn pages_of_allowed_origins_may_read_answers() {
         let answer = api.with("origin", origin).get("/health").await;
         assert_eq!(answer.header("access-control-allow-origin"), origin);
         let exposed = answer.header("access-control-expose-headers");
-        assert!(exposed.contains("etag") && exposed.contains("sessile-last-update-time"), "{exposed}");
+        for header in ["etag", "sessile-last-update-time", "sessile-overwrote", "sessile-unreadable"] {
+            assert!(exposed.contains(header), "{header}: {exposed}");
+        }
     }
     for origin in ["https://ok.com.evil.com", "https://a.good.org.evil.com", "https://evil.com"] {
         let answer = api.with("origin", origin).get("/health").await;

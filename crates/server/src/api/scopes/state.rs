@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use axum::extract::State;
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::HeaderValue;
 use axum::response::Response;
 use sessile_session::{OverwriteNotes, ScopeKey, SessionError, StateMap, StateWrite, Version};
 use sessile_state::Scope;
@@ -47,9 +47,6 @@ pub(crate) const CHANGE_USER: Doc = Doc::new("state", "Changes the state of a us
 /// The state of an earlier version.
 const AT: &[Param] =
     &[Param::new("version", "integer", "The state at this version of it; now if it is left out.")];
-
-/// What a write with `onOverwrite: report` overwrote.
-const OVERWROTE: HeaderName = HeaderName::from_static("sessile-overwrote");
 
 static REQUEST: Model = Model::open(
     "UpdateStateRequest",
@@ -131,7 +128,7 @@ async fn change(
     let written = written.map_err(|error| request.failure(without_prefixes(error)))?;
     let mut response = response::tagged(&*written.state, Tag::shared(written.version))?;
     if let Some(overwrote) = overwrote_header(&written.overwrote)? {
-        response.headers_mut().insert(OVERWROTE, overwrote);
+        response.headers_mut().insert(response::OVERWROTE, overwrote);
     }
     Ok(response)
 }

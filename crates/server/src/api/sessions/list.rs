@@ -1,6 +1,6 @@
 use axum::body::{Body, Bytes};
 use axum::extract::{OriginalUri, State};
-use axum::http::{HeaderName, HeaderValue, Uri, header};
+use axum::http::{HeaderValue, Uri, header};
 use axum::response::Response;
 use futures_util::stream::{self, StreamExt};
 use sessile_session::{ListSessions, Page, Session, SessionService, Unreadable};
@@ -80,10 +80,6 @@ async fn answer(
     }
 }
 
-/// The header with the number of sessions that were left out because they cannot be read. The log
-/// has their keys and the reasons.
-const UNREADABLE: HeaderName = HeaderName::from_static("sessile-unreadable");
-
 /// A page as the whole response.
 fn one(page: &Page) -> Result<Response, ApiError> {
     let mut response = response::json(&shown(page))?;
@@ -94,7 +90,7 @@ fn one(page: &Page) -> Result<Response, ApiError> {
 fn note_unreadable(page: &Page, response: &mut Response) {
     log_unreadable(page);
     if !page.unreadable.is_empty() {
-        response.headers_mut().insert(UNREADABLE, page.unreadable.len().into());
+        response.headers_mut().insert(response::UNREADABLE, page.unreadable.len().into());
     }
 }
 
