@@ -25,7 +25,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         state.get::<String>("name").unwrap_or_default()
     );
 
-    // Step 3: nobody else sees them yet.
+    // Step 3: other sessions do not see them yet.
     println!(
         "3. pending changes: {}, stored count: {}",
         state.has_delta(),

@@ -41,7 +41,8 @@ impl Rewind {
 
 impl SessionService {
     /// The session's own state at a version: its initial state (version 0) and what its events up
-    /// to that version changed. Application and user state have no versions of their own.
+    /// to that version changed. For shared state see
+    /// [`scope_state_at`](Self::scope_state_at).
     ///
     /// # Errors
     ///
