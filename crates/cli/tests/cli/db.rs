@@ -94,7 +94,7 @@ fn stores_that_cannot_be_opened_say_what_to_do() {
     list("sessile.db").fails(2, "sqlite:///relative.db");
     list("mysql://user:secret@host/x").fails(2, "there is no store for mysql://");
     list("sqlite:///text.db").fails(1, "is not a SQLite database");
-    list("sqlite:///x.db?readers=none").fails(1, "no whole number");
+    list("sqlite:///x.db?readers=none").fails(1, "not a whole number");
     let down = list("postgresql://me:secret@127.0.0.1:1/none?connect_timeout=2");
     assert!(!down.stderr.contains("secret"), "{down:?}");
     down.fails(6, "postgresql://127.0.0.1:1/none");
