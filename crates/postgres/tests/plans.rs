@@ -6,8 +6,8 @@ mod support;
 use std::time::Duration;
 
 use serde_json::json;
-use sessile_session::{CreateSession, Event, EventActions, SessionService};
-use support::{connect, new_schema};
+use sessile_session::{CreateSession, Event, EventActions, ListSessions, SessionService};
+use support::{connect, new_schema, sql};
 use tokio_postgres::NoTls;
 
 const EVENTS: i64 = 50;
@@ -50,4 +50,41 @@ async fn an_append_finds_its_rows_by_their_primary_keys_in_a_new_database() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     panic!("appends do not use the primary keys");
+}
+
+/// The indexes of lists have a condition, which the statement of a list must repeat to be able to
+/// use them.
+#[tokio::test]
+async fn a_page_of_a_list_is_read_in_the_order_of_an_index() {
+    let url = new_schema().await;
+    let service = SessionService::new(connect(&url).await);
+    let many = "
+        INSERT INTO sessions (app_name, user_id, id, state, create_time, update_time, sessile_initial)
+        SELECT 'shop', 'u' || n % 20, 's' || n, '{}', now(), now() + n * interval '1 second', '{}'
+          FROM generate_series(1, 5000) n;
+        ANALYZE sessions";
+    sql(&url, many).await;
+    let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let list = |user: Option<&str>| ListSessions {
+        app: "shop".to_owned(),
+        user: user.map(str::to_owned),
+        page_size: 10,
+        ..ListSessions::default()
+    };
+    for user in [Some("u7"), None] {
+        let page = service.list(&list(user)).await.unwrap();
+        assert_eq!(page.sessions.len(), 10);
+    }
+    service.close().await.unwrap();
+    for _ in 0..200 {
+        let rows = client.query(USED, &[]).await.unwrap();
+        let used =
+            |name: &str| rows.iter().any(|row| row.get::<_, &str>(0) == name && row.get::<_, i64>(1) > 0);
+        if used("sessile_sessions_of_user") && used("sessile_sessions_of_app") {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("a list does not use its index");
 }
